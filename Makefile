@@ -221,7 +221,7 @@ portable:
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what users install (VULNDB=file:///folder has a copy of the database, for use offline)
 	@$(OFF) go build -modfile=tools/go.mod -o .tmp/ golang.org/x/vuln/cmd/govulncheck
-	@for module in . internal/tools/report observe/otelstagger budget/redisbudget cmd/stagger; do \
+	@for module in . internal/report observe/otelstagger budget/redisbudget cmd/stagger; do \
 	  echo "== $$module"; $(OFF) .tmp/govulncheck $(if $(VULNDB),-db $(VULNDB)) -C $$module ./...; \
 	done
 

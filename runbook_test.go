@@ -17,8 +17,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/checks"
-	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -161,7 +161,7 @@ func literals(n ast.Node) string {
 
 var write = flag.Bool("write", false, "write what is generated into the pages")
 
-// TestReasonPages compares the reasons of the pages with the table of internal/tools/explain; with -write it writes them.
+// TestReasonPages compares the reasons of the pages with the table of internal/explain; with -write it writes them.
 func TestReasonPages(t *testing.T) {
 	t.Parallel()
 	var table, entries strings.Builder

@@ -10,7 +10,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stagger-go/stagger v0.0.0
 	github.com/stagger-go/stagger/budget/redisbudget v0.0.0
-	github.com/stagger-go/stagger/internal/tools/report v0.0.0
+	github.com/stagger-go/stagger/internal/report v0.0.0
 	github.com/stagger-go/stagger/observe/otelstagger v0.0.0
 	github.com/yuin/gopher-lua v1.1.1
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
@@ -65,6 +65,6 @@ replace github.com/stagger-go/stagger => ..
 
 replace github.com/stagger-go/stagger/budget/redisbudget => ../budget/redisbudget
 
-replace github.com/stagger-go/stagger/internal/tools/report => ../internal/tools/report
+replace github.com/stagger-go/stagger/internal/report => ../internal/report
 
 replace github.com/stagger-go/stagger/observe/otelstagger => ../observe/otelstagger

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/checks"
+	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )

@@ -6,7 +6,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.1.0
 	github.com/stagger-go/stagger v0.0.0
-	github.com/stagger-go/stagger/internal/tools/report v0.0.0
+	github.com/stagger-go/stagger/internal/report v0.0.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261110000943-09e21b237f2c
@@ -33,5 +33,5 @@ require (
 // The command is developed with the library. A release drops these lines and requires the tags.
 replace (
 	github.com/stagger-go/stagger => ../..
-	github.com/stagger-go/stagger/internal/tools/report => ../../internal/tools/report
+	github.com/stagger-go/stagger/internal/report => ../../internal/report
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/tools/checks"
+	"github.com/stagger-go/stagger/internal/checks"
 )
 
 // run returns the output of the whole command, and its error.

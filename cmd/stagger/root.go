@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/examples/orders"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
 const about = `stagger gives gRPC clients retries whose load is bounded in an outage. This command is for

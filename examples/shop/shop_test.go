@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	_ "github.com/stagger-go/stagger/elsewhere" // the file's load balancing
-	"github.com/stagger-go/stagger/internal/tools/checks"
+	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 

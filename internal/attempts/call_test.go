@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )

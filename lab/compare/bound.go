@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/report"
 )
 
 // bound is the most that a figure of a table may be.

@@ -18,8 +18,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 // Tests start the test binary as the program.

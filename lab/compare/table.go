@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/report"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
 // table is a table of docs/evidence/costs.md, between marks of its name.

@@ -21,10 +21,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/report"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 var write = flag.Bool("write", false, "write plots and table into docs/overload")

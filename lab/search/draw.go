@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // object is an object of a scenario file or a policy file.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // In the sets of lost help, the servers have room for all calls, and a fault is one that the policy could mend.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // set is a set of scenarios, and the question to them. The first sets ask how often retries are worse than none, the others how much of

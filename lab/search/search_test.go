@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // What each list of draws can give is drawn, and a draw that is replaced changes no other.

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/report"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 // The table of docs/retry-elsewhere.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first

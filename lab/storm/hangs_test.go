@@ -18,12 +18,12 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
-	"github.com/stagger-go/stagger/internal/tools/report"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/policy"
 )

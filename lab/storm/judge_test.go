@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/outage"
-	"github.com/stagger-go/stagger/internal/tools/report"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // outcome has the results of a storm: one for each client, the first without retries.

@@ -22,11 +22,11 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 var (

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/report"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 const readme = "../../README.md"

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // Where times vary as in real services, retries help as they do with constant times, and as much as those of any peer that makes as much

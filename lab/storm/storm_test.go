@@ -18,9 +18,9 @@ import (
 
 	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // realistic are storms whose times are those of real services: with a spread, with a cache, with fast errors, and of a quiet client next to

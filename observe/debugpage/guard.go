@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/tools/webhost"
+	"github.com/stagger-go/stagger/internal/webhost"
 )
 
 // guard passes requests that may see the page to next.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // Result has the measurements of a client. The lead-in is not counted.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // every returns one call per millisecond of the pulse; bad marks those that fail.

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
 

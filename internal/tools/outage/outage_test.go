@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // play plays an outage with one call of one client, in virtual time.

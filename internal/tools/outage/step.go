@@ -14,8 +14,8 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/queue"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 func TestPlayable(t *testing.T) {

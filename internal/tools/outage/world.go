@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/queue"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/checks"
+	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	orderspolicy "github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -16,10 +16,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/tools/checks"
-	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/explain"
 )
 
 const help = `Show which entry of a policy file applies to a method, its settings, and what happens if

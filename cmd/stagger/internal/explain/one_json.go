@@ -6,7 +6,7 @@ package explain
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/tools/lint"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
 const help = `Write a policy file as a plain gRPC service config: JSON with the keys of gRPC's own

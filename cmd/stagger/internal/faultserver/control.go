@@ -23,7 +23,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
-	"github.com/stagger-go/stagger/internal/tools/webhost"
+	"github.com/stagger-go/stagger/internal/webhost"
 	"github.com/stagger-go/stagger/testserver"
 )
 

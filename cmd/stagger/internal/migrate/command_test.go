@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/tools/lint"
+	"github.com/stagger-go/stagger/internal/lint"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )

@@ -19,9 +19,9 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/examples/simulate"
-	"github.com/stagger-go/stagger/internal/tools/report"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
 )
 

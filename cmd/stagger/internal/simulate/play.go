@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // many is the number of clients from which on only two processors are used: each budget is spread over as many cache lines

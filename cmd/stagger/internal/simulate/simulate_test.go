@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -1,4 +1,4 @@
-module github.com/stagger-go/stagger/internal/tools/report
+module github.com/stagger-go/stagger/internal/report
 
 go 1.26.0
 

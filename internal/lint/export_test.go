@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/balancing"
-	"github.com/stagger-go/stagger/internal/tools/lint"
+	"github.com/stagger-go/stagger/internal/lint"
 	"github.com/stagger-go/stagger/policy"
 )
 

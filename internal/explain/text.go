@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -24,7 +25,6 @@ import (
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/report"
 )
 
 func TestWriteInto(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/tools/lint"
+	"github.com/stagger-go/stagger/internal/lint"
 	"github.com/stagger-go/stagger/policy"
 )
 

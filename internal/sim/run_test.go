@@ -15,7 +15,7 @@ import (
 
 func example(t *testing.T, name string) *Scenario {
 	t.Helper()
-	return must.Get(Load("../../../examples/simulate/" + name + ".yaml"))(t)
+	return must.Get(Load("../../examples/simulate/" + name + ".yaml"))(t)
 }
 
 func text(t *testing.T, r *Result) string {
