@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -237,7 +237,7 @@ func trimmed(text string) string {
 func TestPages_Reasons(t *testing.T) {
 	t.Parallel()
 	readme := read(t, "README.md")
-	for _, reason := range checks.Reasons() {
+	for _, reason := range decision.Reasons() {
 		if reason != policy.ReasonRetry && reason != policy.ReasonHedge && !strings.Contains(readme, "`"+string(reason)+"`") {
 			t.Errorf("the README does not name %s", reason)
 		}
@@ -246,7 +246,7 @@ func TestPages_Reasons(t *testing.T) {
 	texts["schema/policy.json"] = read(t, "schema/policy.json")
 	for path, text := range texts {
 		for _, m := range regexp.MustCompile("\\breasons? `?([a-z]+_[a-z_]+)`?").FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(checks.Reasons(), policy.Reason(m[1])) {
+			if !slices.Contains(decision.Reasons(), policy.Reason(m[1])) {
 				t.Errorf("%s names the reason %s, which does not exist", path, m[1])
 			}
 		}
@@ -600,7 +600,7 @@ func TestPages_Promises(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("gRPC's own retries send %s requests for each call, and stagger %s.", perCall(outage[1]), perCall(outage[5])),
 		fmt.Sprintf("In [%s histories of a real etcd]", alone[0]), fmt.Sprintf("declared idempotent by mistake, it found %s.", named[1]),
-		fmt.Sprintf("One ordered list of %d checks", len(checks.Steps())),
+		fmt.Sprintf("One ordered list of %d checks", len(decision.Checks())),
 	} {
 		if !strings.Contains(readme, want) {
 			t.Errorf("the README does not say %q", want)

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -179,8 +179,8 @@ func TestReasonPages(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(names, checks.Reasons()) {
-		t.Errorf("the table has %q; want %q", names, checks.Reasons())
+	if !slices.Equal(names, decision.Reasons()) {
+		t.Errorf("the table has %q; want %q", names, decision.Reasons())
 	}
 	wantSection(t, "docs/runbook.md", "checks", table.String()+"\n")
 	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")

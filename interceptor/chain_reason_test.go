@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
@@ -186,7 +185,7 @@ func TestChain_Reason(t *testing.T) {
 			}, e.options...)
 		})
 	}
-	for _, reason := range checks.Reasons() {
+	for _, reason := range decision.Reasons() {
 		if !seen[reason] {
 			t.Errorf("no row for %s", reason)
 		}

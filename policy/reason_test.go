@@ -11,14 +11,14 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	if got, want := checks.Reasons(), reasonConstants(t); !slices.Equal(got, want) {
+	if got, want := decision.Reasons(), reasonConstants(t); !slices.Equal(got, want) {
 		t.Errorf("%q; the constants are %q", got, want)
 	}
 }

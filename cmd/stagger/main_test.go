@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // run returns the output of the whole command, and its error.
@@ -243,7 +243,7 @@ func TestCompletion(t *testing.T) {
 		"FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
 	}
 	var reasons []string
-	for _, r := range checks.Reasons() {
+	for _, r := range decision.Reasons() {
 		reasons = append(reasons, string(r))
 	}
 	for _, one := range []struct {

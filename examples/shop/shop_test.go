@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	_ "github.com/stagger-go/stagger/elsewhere" // the file's load balancing
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -268,7 +268,7 @@ func TestPoliciesIn(t *testing.T) {
 // The show can say why, whatever the reason.
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	for _, reason := range checks.Reasons() {
+	for _, reason := range decision.Reasons() {
 		if why[string(reason)] == "" && !slices.Contains([]policy.Reason{policy.ReasonRetry, policy.ReasonHedge, policy.ReasonSucceeded}, reason) {
 			t.Errorf("%s has no text", reason)
 		}

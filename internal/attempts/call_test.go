@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/usual"
@@ -515,7 +515,7 @@ func TestEndGaveUp(t *testing.T) {
 	} {
 		want[reason] = [2]bool{true, true}
 	}
-	for _, reason := range checks.Reasons() {
+	for _, reason := range decision.Reasons() {
 		got := [2]bool{(&End{Reason: reason, Attempts: 1}).GaveUp(), (&End{Reason: reason, Attempts: 2}).GaveUp()}
 		if got != want[reason] {
 			t.Errorf("%s: after one attempt and two %v; want %v", reason, got, want[reason])

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -200,7 +200,7 @@ func Meanings() []Meaning {
 
 func withQuestions(list []Meaning) []Meaning {
 	for i := range list {
-		for _, s := range checks.Steps() {
+		for _, s := range decision.Checks() {
 			if s.No == list[i].Reason {
 				list[i].Question = s.Question
 			}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -52,7 +51,7 @@ func (a *Answer) Text() string {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "  result\tcheck\treason if it fails")
 		result := "passed"
-		for _, s := range checks.Steps() {
+		for _, s := range decision.Checks() {
 			failed := s.No == a.Events[n-1].Decision.Reason
 			if failed {
 				result = "FAILED"
@@ -68,7 +67,7 @@ func (a *Answer) Text() string {
 }
 
 func refuses(reason policy.Reason) bool {
-	return slices.ContainsFunc(checks.Steps(), func(s checks.Step) bool { return s.No == reason })
+	return slices.ContainsFunc(decision.Checks(), func(s decision.Check) bool { return s.No == reason })
 }
 
 // timeline writes the table of attempts, with the time of sending if attempts take time.

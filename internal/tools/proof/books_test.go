@@ -19,7 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/checks"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -222,7 +222,7 @@ func listener(f *faults) interceptor.Observer {
 				slow := e.Code == codes.DeadlineExceeded && e.Err == nil
 				late := slow && s.attempts[e.Attempt]
 				early := !slow && e.Attempt > 0 && !s.attempts[e.Attempt] && f.active.Load() == 0 // else a panic may have cut something off
-				if s.ended > 0 || e.Attempt > s.most || late || early || !slices.Contains(checks.Reasons(), e.Reason) {
+				if s.ended > 0 || e.Attempt > s.most || late || early || !slices.Contains(decision.Reasons(), e.Reason) {
 					s.add("%s: a decision about attempt %d, of %v: %+v", s.name, e.Attempt, s.attempts, e)
 				}
 			})
@@ -230,7 +230,7 @@ func listener(f *faults) interceptor.Observer {
 		CallEnd: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
 				s.single = s.single || e.Mode == policy.ModeOff
-				whole := len(s.attempts) == e.Attempt && slices.Contains(checks.Reasons(), e.Reason)
+				whole := len(s.attempts) == e.Attempt && slices.Contains(decision.Reasons(), e.Reason)
 				if s.ended++; s.ended > 1 || !whole && f.active.Load() == 0 { // else a panic may have cut something off
 					s.add("%s: the call ends after %d attempts, and of %v was told: %s", s.name, e.Attempt, s.attempts, e.Reason)
 				}

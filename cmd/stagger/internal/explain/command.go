@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/explain"
@@ -254,7 +253,7 @@ func explainReason(c *cobra.Command, name string) error {
 }
 
 func reasonNames() []string {
-	reasons := checks.Reasons()
+	reasons := decision.Reasons()
 	list := make([]string, 0, len(reasons))
 	for _, r := range reasons {
 		list = append(list, string(r))

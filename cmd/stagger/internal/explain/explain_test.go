@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/checks"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -268,7 +267,7 @@ func TestExplainFlags(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	for _, reason := range checks.Reasons() {
+	for _, reason := range decision.Reasons() {
 		out, err := run(t, "", "--reason", string(reason))
 		if err != nil || !strings.HasPrefix(out, string(reason)) || !strings.Contains(out, "  means     ") || strings.ContainsAny(out, "`]") {
 			t.Errorf("%s: %v\n%s", reason, err, out)

@@ -1,20 +1,19 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checks lists the checks of package decision, and all reasons, for explanations and tests. Clients don't link it.
-package checks
+package decision
 
 import "github.com/stagger-go/stagger/policy"
 
-// Step is one check after a failed attempt: those of Decide of package decision, and the two after it that take something.
-type Step struct {
+// Check is one check after a failed attempt: those of Decide, and the two after it that take something.
+type Check struct {
 	Question string
 	No       policy.Reason // the reason if the answer is no
 }
 
-// Steps returns the checks in order.
-func Steps() []Step {
-	return []Step{
+// Checks returns the checks in order, for explanations and tests: clients link none of them.
+func Checks() []Check {
+	return []Check{
 		{"May another attempt help after this outcome?", policy.ReasonNonRetryable},
 		{"Has the application seen no part of the attempt?", policy.ReasonCommitted},
 		{"Is an attempt left?", policy.ReasonAttemptsExhausted},
@@ -34,8 +33,8 @@ func Steps() []Step {
 
 // Reasons returns all reasons: first those of the checks, in their order, then the others.
 func Reasons() (list []policy.Reason) {
-	for _, step := range Steps() {
-		list = append(list, step.No)
+	for _, c := range Checks() {
+		list = append(list, c.No)
 	}
 	return append(list, policy.ReasonRetry, policy.ReasonHedge, policy.ReasonSucceeded, policy.ReasonDeadlineExceeded,
 		policy.ReasonCancelled, policy.ReasonClosed, policy.ReasonNotConnected, policy.ReasonModeOff)
