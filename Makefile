@@ -119,9 +119,9 @@ storms: ## Play storms and hedges for stagger and its peers, and compare the fle
 random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), all rows of some figures, and random delays
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestHelps_|TestStreams_ShareBudget' ./interceptor ./elsewhere -args -all
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
+	@cd lab && $(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
-	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./internal/tools/proof -args -many 4 -seed $(SEED)
+	@cd lab && CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./proof -args -many 4 -seed $(SEED)
 	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
 
 .PHONY: count
@@ -238,7 +238,7 @@ api: ## List the exported names of all public packages in api.txt, and count the
 .PHONY: generate
 generate: ## Generate Go code and the JSON Schema from proto/, the descriptor set of the example, and the pages' keys, reasons and differences from peers
 	@$(OFF) go test -count=1 -run 'TestReasonPages|TestKeysPage' . -args -write >/dev/null
-	@$(OFF) go test -count=1 -run TestPeers ./internal/tools/proof -args -write >/dev/null
+	@cd lab && $(OFF) go test -count=1 -run TestPeers ./proof -args -write >/dev/null
 	@$(TOOL) buf generate
 	@$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o examples/orders/orders.binpb --config '$(ORDERS)'
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // The table of docs/architecture.md has each folder of Go code, and a folder imports only what stands below it.
@@ -77,7 +77,7 @@ func TestArchitecture_Files(t *testing.T) {
 	t.Parallel()
 	_, list, _ := strings.Cut(read(t, "docs/architecture.md"), "## The files of `interceptor`\n")
 	list, _, _ = strings.Cut(list, "\n## ")
-	paths := must.Get(filepath.Glob("interceptor/*.go"))(t)
+	paths := testkit.Must(filepath.Glob("interceptor/*.go"))(t)
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".go")
 		if !strings.HasSuffix(name, "_test") && !strings.Contains(list, "`"+name+"`") {

@@ -24,7 +24,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -35,7 +35,7 @@ func pages(t *testing.T) map[string]string {
 	if err != nil || len(guides) < 10 {
 		t.Fatalf("%d pages: %v", len(guides), err)
 	}
-	evidence := must.Get(filepath.Glob("docs/evidence/*.md"))(t)
+	evidence := testkit.Must(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
 	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md", "budget/redisbudget/README.md"}) {
 		texts[path] = read(t, path)
@@ -45,7 +45,7 @@ func pages(t *testing.T) map[string]string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile(path))(t)
+	text := testkit.Must(os.ReadFile(path))(t)
 	return string(text)
 }
 
@@ -77,7 +77,7 @@ func TestPages_PolicyFiles(t *testing.T) {
 		t.Errorf("%d files; want 3 or more", checked)
 	}
 	for _, path := range []string{"examples/orders/retry.yaml", "examples/migration/retry.yaml", "examples/payments/retry.yaml", "examples/shop/retry.yaml"} {
-		set := must.Get(policy.Load(path))(t)
+		set := testkit.Must(policy.Load(path))(t)
 		retried += noMoreThan(t, set, read(t, path))
 	}
 	if retried < 5 {
@@ -90,8 +90,8 @@ func TestPages_PolicyFiles(t *testing.T) {
 func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
 	t.Helper()
 	var whole any
-	must.Do(t, yaml.Unmarshal([]byte(file), &whole))
-	config := must.Get(json.Marshal(whole))(t)
+	testkit.NoError(t, yaml.Unmarshal([]byte(file), &whole))
+	config := testkit.Must(json.Marshal(whole))(t)
 	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(string(config)))
 	if err != nil {
 		t.Fatalf("gRPC refuses the file: %v\n%s", err, file)
@@ -127,15 +127,15 @@ func TestPages_Manifests(t *testing.T) {
 	var config struct{ Data map[string]string }
 	for i, text := range strings.Split(manifests, "---\n") {
 		var object struct{ Kind string }
-		must.Do(t, yaml.Unmarshal([]byte(text), &object))
+		testkit.NoError(t, yaml.Unmarshal([]byte(text), &object))
 		if want := []string{"ConfigMap", "Service", "Deployment"}[i]; object.Kind != want {
 			t.Errorf("object %d is a %s; want a %s", i, object.Kind, want)
 		}
 		if object.Kind == "ConfigMap" {
-			must.Do(t, yaml.Unmarshal([]byte(text), &config))
+			testkit.NoError(t, yaml.Unmarshal([]byte(text), &config))
 		}
 	}
-	set := must.Get(policy.Parse("retry.yaml", []byte(config.Data["retry.yaml"])))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(config.Data["retry.yaml"])))(t)
 	noMoreThan(t, set, config.Data["retry.yaml"])
 	mount := regexp.MustCompile(`mountPath: ([^,]+),`).FindStringSubmatch(manifests)
 	if mount == nil || !strings.Contains(page, mount[1]+`/retry.yaml",`) {
@@ -159,7 +159,7 @@ func TestPages_BadFile(t *testing.T) {
 func TestPages_Go(t *testing.T) {
 	t.Parallel()
 	var compiled []string
-	must.Do(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	testkit.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".go" {
 			compiled = append(compiled, trimmed(read(t, path)))
 		}
@@ -184,7 +184,7 @@ func TestPages_Go(t *testing.T) {
 func TestPackageComments_Go(t *testing.T) {
 	t.Parallel()
 	var compiled, comments []string
-	must.Do(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	testkit.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
 			return err
 		}
@@ -193,7 +193,7 @@ func TestPackageComments_Go(t *testing.T) {
 		if strings.HasSuffix(path, "_test.go") || strings.Contains("/"+path, "/internal/") {
 			return nil
 		}
-		file := must.Get(parser.ParseFile(token.NewFileSet(), path, source, parser.ParseComments|parser.PackageClauseOnly))(t)
+		file := testkit.Must(parser.ParseFile(token.NewFileSet(), path, source, parser.ParseComments|parser.PackageClauseOnly))(t)
 		comments = append(comments, file.Doc.Text())
 		return nil
 	}))
@@ -258,7 +258,7 @@ func TestPages_Links(t *testing.T) {
 	t.Parallel()
 	texts := pages(t)
 	texts["CONTRIBUTING.md"] = read(t, "CONTRIBUTING.md")
-	examples := must.Get(filepath.Glob("examples/*/README.md"))(t)
+	examples := testkit.Must(filepath.Glob("examples/*/README.md"))(t)
 	for _, path := range examples {
 		texts[path] = read(t, path)
 	}
@@ -350,7 +350,7 @@ func readNames(t *testing.T) names {
 			in[m[1]] = true
 		}
 	}
-	must.Do(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	testkit.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, "_test.go") {
 			find(n.tests, `(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`, read(t, path))
 		}
@@ -448,7 +448,7 @@ func TestPages_Shop(t *testing.T) {
 func TestPages_Names(t *testing.T) {
 	t.Parallel()
 	n, texts := readNames(t), pages(t)
-	more := must.Get(filepath.Glob("examples/*/README.md"))(t)
+	more := testkit.Must(filepath.Glob("examples/*/README.md"))(t)
 	for _, path := range append(more, "CONTRIBUTING.md", "SUPPORT.md", "SECURITY.md", "ROADMAP.md", "CHANGELOG.md") {
 		texts[path] = read(t, path)
 	}

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -75,8 +75,8 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set := must.Get(policy.Parse("orders.yaml", []byte(orders)))(t)
-		retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
+		set := testkit.Must(policy.Parse("orders.yaml", []byte(orders)))(t)
+		retrier := testkit.Must(interceptor.New(set, grpctest.WithRandom(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
 		srv := testserver.Start(t)
 		play(t, scene{srv, srv.Dial(t, retrier.DialOptions()...)})
 	})
@@ -117,7 +117,7 @@ func (s scene) learn(t *testing.T, method string) {
 	t.Helper()
 	s.On(method, testserver.OK())
 	for range 8 {
-		must.Do(t, s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
+		testkit.NoError(t, s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
 	}
 	s.Reset()
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // TestKeysPage compares the table of keys with the comments of policy.proto; with -write it writes it.
@@ -38,7 +38,7 @@ func TestKeysPage(t *testing.T) {
 	wantSection(t, "docs/policy-file.md", "keys", table.String()+"\n")
 	const path = "cmd/stagger/keys.txt" // "stagger help keys" shows it
 	if got := read(t, path); got != plain.String() && *write {
-		must.Do(t, os.WriteFile(path, []byte(plain.String()), 0o644))
+		testkit.NoError(t, os.WriteFile(path, []byte(plain.String()), 0o644))
 	} else if got != plain.String() {
 		t.Errorf("%s is not made of policy.proto: run make generate", path)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -75,7 +75,7 @@ func TestLoadPage_Default(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatalf("%d policy files; want one", len(files))
 	}
-	set := must.Get(policy.Parse("retry.yaml", []byte(files[0])))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(files[0])))(t)
 	budgets := policies.Config(set).Budgets
 	if len(budgets) != 1 || budgets[0].Config != budget.Default() || budgets[0].Scope != "TARGET" {
 		t.Errorf("the file has %+v; want the default, %+v", budgets, budget.Default())

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -51,7 +51,7 @@ func playFile(t *testing.T, file string, test func(t *testing.T, r recipe)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recipe{file: file, server: testserver.Start(t)}
 		quiet := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
-		r.retrier = must.Get(interceptor.New(must.Get(policy.Parse("retry.yaml", []byte(file)))(t), quiet))(t)
+		r.retrier = testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t), quiet))(t)
 		r.conn = r.server.Dial(t, r.retrier.DialOptions()...)
 		test(t, r)
 	})
@@ -76,7 +76,7 @@ func TestRecipes_SurviveFailure(t *testing.T) {
 			if strings.Contains(file, "stagger_retry_elsewhere") || strings.Contains(file, "REFUSE") {
 				continue // programs import a package for these, whose own tests play them
 			}
-			set := must.Get(policy.Parse(path, []byte(file)))(t)
+			set := testkit.Must(policy.Parse(path, []byte(file)))(t)
 			for _, p := range set.Policies() {
 				if strings.HasSuffix(p.Name(), "/") || p.MaxAttempts() < 2 || p.Mode() != policy.ModeEnforce {
 					continue
@@ -152,7 +152,7 @@ func TestRecipes_Person(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			playRecipe(t, "docs/codes.md", "## For calls that a person waits for", func(t *testing.T, r recipe) {
-				must.Get(r.call(t, getOrder))(t) // the client is connected
+				testkit.Must(r.call(t, getOrder))(t) // the client is connected
 				fail(r.server)
 				took, err := r.call(t, getOrder)
 				short := slices.Contains([]string{"a blip", "a restart", "all is well"}, name)
@@ -172,7 +172,7 @@ func TestRecipes_Batch(t *testing.T) {
 			t.Run(fmt.Sprint(outage, into), func(t *testing.T) {
 				t.Parallel()
 				playRecipe(t, "docs/codes.md", "## For batches", func(t *testing.T, r recipe) {
-					must.Get(r.call(t, listOrders))(t) // the client is connected
+					testkit.Must(r.call(t, listOrders))(t) // the client is connected
 					step := testserver.OK()
 					if into < 0 { // the call runs when the outage begins
 						step = testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
@@ -246,12 +246,12 @@ func TestRecipes_LoadBalancing(t *testing.T) {
 			servers = append(servers, testserver.Start(t, testserver.Register(func(to grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(to, checked) })))
 		}
 		pickFirst := grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"pick_first": {}}]}`)
-		conn := must.Get(testserver.DialAll(servers, append([]grpc.DialOption{pickFirst}, r.retrier.DialOptions()...)...))(t)
+		conn := testkit.Must(testserver.DialAll(servers, append([]grpc.DialOption{pickFirst}, r.retrier.DialOptions()...)...))(t)
 		defer conn.Close()
 		conn.Connect()
 		synctest.Wait()
 		for range 6 {
-			must.Do(t, conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
+			testkit.NoError(t, conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
 		}
 		for i, want := range []int{3, 3, 0} {
 			if n := servers[i].Count(getOrder); n != want {

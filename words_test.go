@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 func TestWords_Refuse(t *testing.T) {
 	t.Parallel()
 	files := 0
-	must.Do(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	testkit.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

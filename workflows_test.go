@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // TestWorkflows checks that actions are pinned by hash, each with its version; that jobs start with only read permission; that
@@ -51,8 +51,8 @@ func TestUnchanged(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(folder, name)
-		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Do(t, os.WriteFile(path, []byte(text), 0o755))
+		testkit.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 	run := func(name string, args ...string) (string, error) {
 		c := exec.CommandContext(t.Context(), name, args...)
@@ -79,7 +79,7 @@ func TestUnchanged(t *testing.T) {
 	}
 	write("go.work.sum", "one\ntwo\n")
 	write("docs/new/page.md", "")
-	must.Do(t, os.Remove(filepath.Join(folder, "gone")))
+	testkit.NoError(t, os.Remove(filepath.Join(folder, "gone")))
 	out, err := run("bash", ".ci/unchanged")
 	for _, line := range []string{" M go.work.sum", "?? docs/new/page.md", " D gone"} {
 		if err == nil || !strings.Contains(out, line+"\n") {
@@ -95,7 +95,7 @@ func TestUnchanged(t *testing.T) {
 func TestMakefile_Tests(t *testing.T) {
 	t.Parallel()
 	var tests strings.Builder
-	must.Do(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+	testkit.NoError(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, "_test.go") {
 			for _, name := range regexp.MustCompile(`(?m)^func ((Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, path), -1) {
 				tests.WriteString(name[1] + "\n")

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // A call with admission starts its engine before the first attempt, which a call without it does not need if it succeeds. The gate itself
@@ -20,7 +20,7 @@ import (
 func TestAdmission_Cost(t *testing.T) {
 	answered := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	cost := func(settings string) float64 {
-		unary := must.Get(interceptor.New(parse(t, settings), quiet))(t).Unary()
+		unary := testkit.Must(interceptor.New(parse(t, settings), quiet))(t).Unary()
 		return testing.AllocsPerRun(1000, func() { _ = unary(context.Background(), get, nil, nil, nil, answered) })
 	}
 	if with, without := cost(admitting(retries)), cost(retries); with > without+3 {

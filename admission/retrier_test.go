@@ -23,8 +23,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -47,7 +47,7 @@ func (s scene) gather(t *testing.T, n int) *waitingCrowd {
 			took = 20 * ms
 		}
 		s.On(get, text("slow").Delay(took))
-		must.Get(s.call(t.Context()))(t)
+		testkit.Must(s.call(t.Context()))(t)
 		time.Sleep(750*ms - took)
 	}
 	s.On(get, testserver.Fail(codes.ResourceExhausted, "full"))
@@ -90,7 +90,7 @@ func (s scene) refused(t *testing.T, left time.Duration, opts ...grpc.CallOption
 func TestAdmission_Unobserved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scene{Server: testserver.Start(t), retrier: must.Get(interceptor.New(parse(t, admitting(retries)), quiet))(t)}
+		s := scene{Server: testserver.Start(t), retrier: testkit.Must(interceptor.New(parse(t, admitting(retries)), quiet))(t)}
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		c := s.gather(t, 3)
 		defer c.leave()
@@ -203,7 +203,7 @@ func TestAdmission_Mode(t *testing.T) {
 			play(t, admitting(retries), func(t *testing.T, s scene) {
 				c := s.gather(t, 3)
 				defer c.leave()
-				must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
+				testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 				if refused, err := s.refused(t, time.Second); refused || s.running(t) != 3 {
 					t.Errorf("%v; want the call to be made, and counted to its end", err)
 				}
@@ -219,7 +219,7 @@ func TestAdmission_Mode(t *testing.T) {
 				if told != 1 == (mode == policy.ModeObserve) {
 					t.Errorf("%+v; want one decision in mode OBSERVE, that the call would be refused", s.decisions)
 				}
-				must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
+				testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
 				if refused, err := s.refused(t, 1100*ms); !refused {
 					t.Errorf("%v; want it to be refused again", err)
 				}
@@ -233,7 +233,7 @@ func TestAdmission_Reload(t *testing.T) {
 	play(t, admitting(retries), func(t *testing.T, s scene) {
 		c := s.gather(t, 3)
 		reload := func(settings string) {
-			must.Do(t, s.retrier.Reload(parse(t, settings)))
+			testkit.NoError(t, s.retrier.Reload(parse(t, settings)))
 		}
 		reload(admitting(timeouts))
 		if refused, err := s.refused(t, time.Second); !refused {
@@ -258,9 +258,9 @@ func TestAdmission_Streams(t *testing.T) {
 	server := &grpc.StreamDesc{ServerStreams: true}
 	open := func(t *testing.T, s scene) grpc.ClientStream {
 		t.Helper()
-		stream := must.Get(s.conn.NewStream(t.Context(), server, get))(t)
-		must.Do(t, stream.SendMsg(wrapperspb.String("")))
-		must.Do(t, stream.CloseSend())
+		stream := testkit.Must(s.conn.NewStream(t.Context(), server, get))(t)
+		testkit.NoError(t, stream.SendMsg(wrapperspb.String("")))
+		testkit.NoError(t, stream.CloseSend())
 		return stream
 	}
 	for name, row := range map[string]struct {
@@ -274,7 +274,7 @@ func TestAdmission_Streams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, admitting(row.settings), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Pause(100*ms), say("one"), moves.Pause(time.Second), say("two"), moves.Pause(time.Second)))
+				s.On(get, faults.Play(faults.Pause(100*ms), say("one"), faults.Pause(time.Second), say("two"), faults.Pause(time.Second)))
 				stream := open(t, s)
 				row.before(stream)
 				for i, want := range []int{1, 0, 0, 0} { // that run, before each message, and after the end
@@ -304,16 +304,16 @@ func TestAdmission_Streams(t *testing.T) {
 
 func TestAdmission_BoundedMemory(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policy.Parse("retry.yaml", []byte("methodConfig: [{name: [{}], admission: REFUSE}]")))(t)
-	retrier := must.Get(interceptor.New(set, quiet))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte("methodConfig: [{name: [{}], admission: REFUSE}]")))(t)
+	retrier := testkit.Must(interceptor.New(set, quiet))(t)
 	answered := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	for i := range 20_000 {
 		if i%10_000 == 0 {
-			must.Do(t, retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()))
+			testkit.NoError(t, retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()))
 		}
-		must.Do(t, retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered))
+		testkit.NoError(t, retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered))
 	}
-	must.Do(t, retrier.Unary()(t.Context(), "/a.B/"+strings.Repeat("M", 300), nil, nil, nil, answered)) // too long a name to be kept
+	testkit.NoError(t, retrier.Unary()(t.Context(), "/a.B/"+strings.Repeat("M", 300), nil, nil, nil, answered)) // too long a name to be kept
 	list := retrier.State().Admission
 	own := slices.ContainsFunc(list, func(s interceptor.AdmissionState) bool { return s.Method == "/a.B/Own" })
 	if n := len(list); n != 16_384 || !own {
@@ -324,15 +324,15 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 // Admission knows all methods of a client with many connections.
 func TestAdmission_ManyTargets(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policy.Parse("retry.yaml", []byte("methodConfig: [{name: [{service: acme.stock.v1.StockService}], admission: REFUSE}]")))(t)
-	retrier := must.Get(interceptor.New(set, quiet))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte("methodConfig: [{name: [{service: acme.stock.v1.StockService}], admission: REFUSE}]")))(t)
+	retrier := testkit.Must(interceptor.New(set, quiet))(t)
 	answered := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	for target := range 400 {
-		conn := must.Get(grpc.NewClient(fmt.Sprintf("target-%d:443", target), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+		conn := testkit.Must(grpc.NewClient(fmt.Sprintf("target-%d:443", target), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		for n := range 10 {
 			method := fmt.Sprintf("/acme.stock.v1.StockService/Method%d", n)
-			must.Do(t, retrier.Unary()(t.Context(), method, nil, nil, conn, answered, grpc.StaticMethod()))
+			testkit.NoError(t, retrier.Unary()(t.Context(), method, nil, nil, conn, answered, grpc.StaticMethod()))
 		}
 	}
 	if n := len(retrier.State().Admission); n != 4000 {

@@ -18,9 +18,9 @@ import (
 
 	_ "github.com/stagger-go/stagger/admission"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -46,7 +46,7 @@ func admitting(settings string) string { return "admission: REFUSE, " + settings
 func parse(tb testing.TB, settings string) *policy.Set {
 	tb.Helper()
 	text := "methodConfig: [{name: [{service: acme.orders.v1.OrderService, method: GetOrder}], " + settings + "}]"
-	return must.Get(policy.Parse("retry.yaml", []byte(text)))(tb)
+	return testkit.Must(policy.Parse("retry.yaml", []byte(text)))(tb)
 }
 
 // journal is an observer that keeps events.
@@ -82,8 +82,8 @@ func play(t *testing.T, settings string, test func(t *testing.T, s scene), optio
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
-		options := append([]interceptor.Option{interceptor.WithObserver(j.observer()), random.With(func() float64 { return 0 })}, options...)
-		s := scene{Server: testserver.Start(t), journal: j, retrier: must.Get(interceptor.New(parse(t, settings), options...))(t)}
+		options := append([]interceptor.Option{interceptor.WithObserver(j.observer()), grpctest.WithRandom(func() float64 { return 0 })}, options...)
+		s := scene{Server: testserver.Start(t), journal: j, retrier: testkit.Must(interceptor.New(parse(t, settings), options...))(t)}
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		test(t, s)
 	})
@@ -113,7 +113,7 @@ func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s))
 
 func down() testserver.Step { return testserver.Fail(codes.Unavailable) }
 
-func say(text string) moves.Move { return moves.Send([]proto.Message{wrapperspb.String(text)}...) }
+func say(text string) faults.Move { return faults.Send([]proto.Message{wrapperspb.String(text)}...) }
 
 // receive receives one message.
 func receive(stream grpc.ClientStream) error { return stream.RecvMsg(new(wrapperspb.StringValue)) }

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -93,7 +93,7 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 					_, _ = s.call(t.Context()) // from here on, slow answers alone would refuse calls
 					s.On(get, text("fast").Delay(20*ms))
 					_, _ = s.call(t.Context()) // the fastest answer ever
-					s.On(get, moves.Play(moves.Receive(0), moves.Pause(20*ms), say("in time")))
+					s.On(get, faults.Play(faults.Receive(0), faults.Pause(20*ms), say("in time")))
 					var all sync.WaitGroup
 					for range 40 {
 						all.Go(func() {
@@ -122,18 +122,18 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 // The time of a slow reader is not the server's: admission must not refuse other calls for it.
 func TestAdmission_SlowReader(t *testing.T) {
 	play(t, admitting("idempotency: NONE"), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
+		s.On(get, faults.Play(faults.Receive(1), say("a"), faults.Pause(time.Hour)))
 		stream := s.open(t)
 		time.Sleep(time.Minute)
 		if got := s.running(t); got != 1 {
 			t.Errorf("%d attempts run; want 1", got)
 		}
-		must.Do(t, receive(stream))
+		testkit.NoError(t, receive(stream))
 		if got := s.running(t); got != 0 {
 			t.Errorf("%d attempts run after the first message; want 0", got)
 		}
 		for range 20 {
-			must.Do(t, receive(s.open(t)))
+			testkit.NoError(t, receive(s.open(t)))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -146,7 +146,7 @@ func TestAdmission_SlowReader(t *testing.T) {
 // Header commits the call, and the first message comes later: the time to that is what is measured, and after it nothing is.
 func TestAdmission_CommitIsNoMessage(t *testing.T) {
 	play(t, admitting(retries), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil), moves.Pause(time.Second), say("a"), moves.Pause(time.Hour)))
+		s.On(get, faults.Play(faults.Receive(1), faults.SendHeader(nil), faults.Pause(time.Second), say("a"), faults.Pause(time.Hour)))
 		stream := s.open(t)
 		if _, err := stream.Header(); err != nil || s.running(t) != 1 {
 			t.Errorf("%v; %d attempts are measured after the headers; want 1", err, s.running(t))
@@ -165,7 +165,7 @@ var bidi = &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
 // open opens a stream, and sends one message.
 func (s scene) open(t *testing.T) grpc.ClientStream {
 	t.Helper()
-	stream := must.Get(s.conn.NewStream(t.Context(), bidi, get))(t)
-	must.Do(t, stream.SendMsg(wrapperspb.String("x")))
+	stream := testkit.Must(s.conn.NewStream(t.Context(), bidi, get))(t)
+	testkit.NoError(t, stream.SendMsg(wrapperspb.String("x")))
 	return stream
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // ledger plays a bucket: each line is an action at a time, and the balance after it.
@@ -82,7 +82,7 @@ func TestBucket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &ledger{budget: must.Get(New(plain))(t)}
+			l := &ledger{budget: testkit.Must(New(plain))(t)}
 			for i, line := range lines {
 				now := t0.Add(time.Duration(line.at * float64(time.Second)))
 				if ok := line.do(l, now); ok != line.ok {
@@ -113,7 +113,7 @@ func TestBucket_OfSizeZero(t *testing.T) {
 	if first, second := retry(now), retry(now); !first || !second || retry(now+Window) {
 		t.Error("must hold what the successes of the last window add, and nothing else")
 	}
-	must.Do(t, b.Reload(t0.Add(now+Window), plain))
+	testkit.NoError(t, b.Reload(t0.Add(now+Window), plain))
 	if got := b.State(t0.Add(now + Window)); got != (State{0, plain.Size}) {
 		t.Errorf("%+v after it got a size; want it empty still", got)
 	}
@@ -152,7 +152,7 @@ func TestBucket_NeverSpendsMoreThanWasEarned(t *testing.T) {
 			SlowCost: rapid.SampledFrom([]float64{1, 3}).Draw(t, "slow cost"), Refund: rapid.SampledFrom([]float64{0, 1, 2}).Draw(t, "refund"),
 			RefundSize: float64(rapid.IntRange(0, 30).Draw(t, "refund size")),
 		}
-		b := must.Get(New(c))(t)
+		b := testkit.Must(New(c))(t)
 		now, may := t0, c.Size
 		var running []func(time.Time, End)
 		var costs []float64
@@ -283,7 +283,7 @@ func TestBucket_ReloadOfRefunds(t *testing.T) {
 		if got := b.State(now).Balance; got != row.from.RefundSize {
 			t.Fatalf("%s: balance %v before; want %v", name, got, row.from.RefundSize)
 		}
-		must.Do(t, b.Reload(now, row.to))
+		testkit.NoError(t, b.Reload(now, row.to))
 		if got := b.State(now).Balance; math.Abs(got-row.want) > 1e-3 {
 			t.Errorf("%s: balance %v; want %v", name, got, row.want)
 		}

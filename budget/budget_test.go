@@ -14,7 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // t0 is a time that differs from the zero of the clock.
@@ -30,7 +30,7 @@ type kept interface {
 
 func made(tb testing.TB, c Config) kept {
 	tb.Helper()
-	return must.Get(New(c))(tb).(kept)
+	return testkit.Must(New(c))(tb).(kept)
 }
 
 func configs() map[string]Config {
@@ -111,7 +111,7 @@ func TestReload(t *testing.T) {
 			if got := b.State(t0); got != row.before {
 				t.Fatalf("%+v before; want %+v", got, row.before)
 			}
-			must.Do(t, b.Reload(t0, row.to))
+			testkit.NoError(t, b.Reload(t0, row.to))
 			if got := b.State(t0); got != row.now {
 				t.Errorf("%+v after; want %+v", got, row.now)
 			}
@@ -148,7 +148,7 @@ func TestReload_OfOpenPermits(t *testing.T) {
 	ended, _ := b.Allow(t0, CauseSlow)
 	small := plain
 	small.Size = 1
-	must.Do(t, b.Reload(t0, small))
+	testkit.NoError(t, b.Reload(t0, small))
 	if ended(t0, EndHelped); b.State(t0).Balance != 1 {
 		t.Errorf("balance %v; want 1", b.State(t0).Balance)
 	}

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/tools/lbtest"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 )
 
 // finished ends an attempt at once, as gRPC does.
@@ -41,8 +41,8 @@ func TestElsewhereAllocations(t *testing.T) {
 		"one attempt only":   {aroundRoundRobin, "/acme.users.v1.UserService/GetUser", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := lbtest.Start(t, 1, `{"loadBalancingConfig": `+row.config+`}`)
-			must.Do(t, b.Conn.Invoke(t.Context(), create, &emptypb.Empty{}, &emptypb.Empty{}))
+			b := grpctest.Start(t, 1, `{"loadBalancingConfig": `+row.config+`}`)
+			testkit.NoError(t, b.Conn.Invoke(t.Context(), create, &emptypb.Empty{}, &emptypb.Empty{}))
 			call := func(conn *grpc.ClientConn) func() {
 				return func() { _ = unary(context.Background(), row.method, nil, nil, conn, finished) }
 			}

@@ -24,8 +24,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/elsewhere"
-	"github.com/stagger-go/stagger/internal/tools/lbtest"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -83,16 +83,16 @@ func hedging(attempts int) grpc.DialOption {
 	})
 }
 
-func call(ctx context.Context, b *lbtest.Backends) error {
+func call(ctx context.Context, b *grpctest.Backends) error {
 	return b.Conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
 // play runs a test in virtual time, with n backends that have each served a call.
-func play(t *testing.T, n int, config string, test func(t *testing.T, b *lbtest.Backends), options ...grpc.DialOption) {
+func play(t *testing.T, n int, config string, test func(t *testing.T, b *grpctest.Backends), options ...grpc.DialOption) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := lbtest.Start(t, n, config, options...)
+		b := grpctest.Start(t, n, config, options...)
 		b.VisitAll(t, func() error { return call(t.Context(), b) })
 		synctest.Wait() // for cancelled hedges that are still arriving
 		b.Visits()
@@ -100,7 +100,7 @@ func play(t *testing.T, n int, config string, test func(t *testing.T, b *lbtest.
 	})
 }
 
-func failAt(b *lbtest.Backends, backends ...int) {
+func failAt(b *grpctest.Backends, backends ...int) {
 	for _, i := range backends {
 		b.Servers[i].On("*", testserver.Fail(codes.Unavailable))
 	}
@@ -112,11 +112,11 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]string{"round_robin": roundRobin, "least_request": leastRequest} {
 		t.Run(name+"/one fails", func(t *testing.T) {
-			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
+			play(t, 4, config, func(t *testing.T, b *grpctest.Backends) {
 				failAt(b, 2)
 				failed := 0
 				for range 200 {
-					must.Do(t, call(t.Context(), b))
+					testkit.NoError(t, call(t.Context(), b))
 					visits := b.Visits()
 					if visits[0] == 2 {
 						failed++
@@ -131,7 +131,7 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 			}, retrying(2))
 		})
 		t.Run(name+"/all fail", func(t *testing.T) {
-			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
+			play(t, 4, config, func(t *testing.T, b *grpctest.Backends) {
 				failAt(b, all...)
 				if err := call(t.Context(), b); status.Code(err) != codes.Unavailable {
 					t.Errorf("error %v, want UNAVAILABLE", err)
@@ -144,13 +144,13 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 			}, retrying(9))
 		})
 		t.Run(name+"/hedges that start together part", func(t *testing.T) {
-			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
+			play(t, 4, config, func(t *testing.T, b *grpctest.Backends) {
 				for _, s := range b.Servers {
 					s.On("*", testserver.Hang())
 				}
 				b.Servers[3].On("*", testserver.OK().Delay(time.Second))
 				for range 20 {
-					must.Do(t, call(t.Context(), b))
+					testkit.NoError(t, call(t.Context(), b))
 					synctest.Wait()
 					if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
 						t.Fatalf("four hedges went to %v, want to four backends", visits)
@@ -163,14 +163,14 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 
 func TestBackendStaysTheSameWhenItReconnects(t *testing.T) {
 	// begin starts a call that hangs on a backend until it is cancelled.
-	begin := func(ctx context.Context, b *lbtest.Backends) (backend int, end func()) {
+	begin := func(ctx context.Context, b *grpctest.Backends) (backend int, end func()) {
 		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = call(ctx, b) })
 		synctest.Wait()
 		return b.Visits()[0], func() { cancel(); wg.Wait() }
 	}
-	play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+	play(t, 2, roundRobin, func(t *testing.T, b *grpctest.Backends) {
 		for _, s := range b.Servers {
 			s.On("*", testserver.Hang())
 		}
@@ -196,7 +196,7 @@ func TestBackendStaysTheSameWhenItReconnects(t *testing.T) {
 func TestChannelLeavesIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := lbtest.Start(t, 4, roundRobin, grpc.WithIdleTimeout(time.Minute), retrying(4))
+		b := grpctest.Start(t, 4, roundRobin, grpc.WithIdleTimeout(time.Minute), retrying(4))
 		want := func(state connectivity.State) {
 			t.Helper()
 			synctest.Wait()
@@ -223,10 +223,10 @@ func TestChannelLeavesIdle(t *testing.T) {
 	})
 }
 
-var counted = map[string]*lbtest.Picks{
-	"round_robin":                lbtest.Count("round_robin"),
-	"least_request_experimental": lbtest.Count("least_request_experimental"),
-	"pick_first":                 lbtest.Count("pick_first"),
+var counted = map[string]*grpctest.Picks{
+	"round_robin":                grpctest.Count("round_robin"),
+	"least_request_experimental": grpctest.Count("least_request_experimental"),
+	"pick_first":                 grpctest.Count("pick_first"),
 }
 
 // Backends come, go, fail and break their connections while calls retry and hedge.
@@ -235,7 +235,7 @@ func TestChurn(t *testing.T) {
 	for leaf, picks := range counted {
 		t.Run(leaf, func(t *testing.T) {
 			t.Parallel()
-			lbtest.Churn(t, around("counted_"+leaf), around("round_robin"), elsewhere.NewContext)
+			grpctest.Churn(t, around("counted_"+leaf), around("round_robin"), elsewhere.NewContext)
 			if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 ||
 				done != picked || twice != 0 {
 				t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
@@ -272,7 +272,7 @@ func (p *inTurnPicker) Pick(lb.PickInfo) (lb.PickResult, error) {
 func TestSeveralConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := lbtest.Start(t, 2, around(inTurn), retrying(4))
+		b := grpctest.Start(t, 2, around(inTurn), retrying(4))
 		b.Resolve("", 0, 0, 0, 1)
 		call := func() error { return b.Conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}) }
 		b.VisitAll(t, call)

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -43,7 +43,7 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 	const known, calls = 30, 1000
 	result = hanging{calls: processes * calls, reasons: map[policy.Reason]int{}}
 	synctest.Test(t, func(t *testing.T) {
-		times := random.NewTimes(30*ms, 0.4, seed)
+		times := testkit.NewTimes(30*ms, 0.4, seed)
 		servers := make([]*testserver.Server, 3)
 		for i := range servers {
 			servers[i] = testserver.Start(t)
@@ -56,8 +56,8 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 		var mu sync.Mutex // guards result.reasons
 		troubled := make(chan struct{})
 		for range processes {
-			r := newRetrier(t, mustParse(t, hangingFile), withJournal(new(journal)), random.With(times.Chance))
-			conn := must.Get(testserver.DialAll(servers, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": `+balancing+`}`))...))(t)
+			r := newRetrier(t, mustParse(t, hangingFile), withJournal(new(journal)), grpctest.WithRandom(times.Chance))
+			conn := testkit.Must(testserver.DialAll(servers, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": `+balancing+`}`))...))(t)
 			defer func() { _ = conn.Close() }()
 			made.Add(1)
 			running.Go(func() {

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -89,13 +89,13 @@ func TestOutage_OtherConnection(t *testing.T) {
 			playCluster(t, 1, balanced(aroundRoundRobin), func(t *testing.T, c cluster) {
 				c.settle(t)
 				server := testserver.Start(t)
-				r := newRetrier(t, mustParse(t, balanced(row.balancing)), withJournal(new(journal)), random.With(func() float64 { return 0 }))
+				r := newRetrier(t, mustParse(t, balanced(row.balancing)), withJournal(new(journal)), grpctest.WithRandom(func() float64 { return 0 }))
 				names := manual.NewBuilderWithScheme("lbtest") // that of c.Conn's target
 				names.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "elsewhere"}}})
 				options := append(append(server.DialOptions(), grpc.WithResolvers(names)), r.DialOptions()...)
-				other := must.Get(grpc.NewClient(c.Conn.Target(), options...))(t)
+				other := testkit.Must(grpc.NewClient(c.Conn.Target(), options...))(t)
 				t.Cleanup(func() { _ = other.Close() })
-				must.Do(t, other.Invoke(t.Context(), get, new(emptypb.Empty), new(emptypb.Empty)))
+				testkit.NoError(t, other.Invoke(t.Context(), get, new(emptypb.Empty), new(emptypb.Empty)))
 				row.play(c.Servers[0], server)
 				conn := other
 				if row.first {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -53,7 +53,7 @@ func scripted[T any](script ...T) *scriptedPicker {
 // visit sends an attempt of the call and returns the index of its backend. The attempt stays open.
 func visit(call context.Context, t *testing.T, p *picker, backends []balancer.SubConn) int {
 	t.Helper()
-	result := must.Get(p.Pick(balancer.PickInfo{Ctx: call}))(t)
+	result := testkit.Must(p.Pick(balancer.PickInfo{Ctx: call}))(t)
 	return slices.Index(backends, result.SubConn)
 }
 
@@ -237,7 +237,7 @@ func TestPicksAreHeldToTheEnd(t *testing.T) {
 	p := &picker{child: child, ready: 3}
 	call := NewContext(t.Context())
 	for want := range 2 {
-		result := must.Get(p.Pick(balancer.PickInfo{Ctx: call}))(t)
+		result := testkit.Must(p.Pick(balancer.PickInfo{Ctx: call}))(t)
 		if got := slices.Index(b, result.SubConn); got != want {
 			t.Errorf("visited %d, want %d, which is the next in load", got, want)
 		}

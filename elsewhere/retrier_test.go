@@ -25,9 +25,8 @@ import (
 	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/tools/lbtest"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -51,7 +50,7 @@ func balanced(config string) string { return "loadBalancingConfig: " + config + 
 
 func mustParse(tb testing.TB, text string) *policy.Set {
 	tb.Helper()
-	return must.Get(policy.Parse("retry.yaml", []byte(text)))(tb)
+	return testkit.Must(policy.Parse("retry.yaml", []byte(text)))(tb)
 }
 
 const (
@@ -80,7 +79,7 @@ func withJournal(j *journal) interceptor.Option {
 
 func newRetrier(tb testing.TB, set *policy.Set, options ...interceptor.Option) *interceptor.Retrier {
 	tb.Helper()
-	r := must.Get(interceptor.New(set, options...))(tb)
+	r := testkit.Must(interceptor.New(set, options...))(tb)
 	tb.Cleanup(r.Close)
 	return r
 }
@@ -121,7 +120,7 @@ func reasonOf(err error) policy.Reason {
 
 // cluster is a client of one Retrier, and several backends.
 type cluster struct {
-	*lbtest.Backends
+	*grpctest.Backends
 	*journal
 
 	retrier *interceptor.Retrier
@@ -133,9 +132,9 @@ func playCluster(t *testing.T, n int, file string, test func(t *testing.T, c clu
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
-		c := cluster{journal: j, retrier: newRetrier(t, mustParse(t, file), withJournal(j), random.With(func() float64 { return 0 }))}
+		c := cluster{journal: j, retrier: newRetrier(t, mustParse(t, file), withJournal(j), grpctest.WithRandom(func() float64 { return 0 }))}
 		j.warnings = nil
-		c.Backends = lbtest.Start(t, n, `{"loadBalancingConfig": `+plainRoundRobin+`}`, append(c.retrier.DialOptions(), options...)...)
+		c.Backends = grpctest.Start(t, n, `{"loadBalancingConfig": `+plainRoundRobin+`}`, append(c.retrier.DialOptions(), options...)...)
 		test(t, c)
 	})
 }
@@ -148,7 +147,7 @@ func (c cluster) call(ctx context.Context, method string) error {
 func (c cluster) picksElsewhere(t *testing.T) bool {
 	t.Helper()
 	ctx := elsewhere.NewContext(t.Context())
-	must.Do(t, c.call(ctx, create))
+	testkit.NoError(t, c.call(ctx, create))
 	c.Visits()
 	picked, _ := elsewhere.LastPick(ctx)
 	return picked
@@ -199,7 +198,7 @@ func TestRetryElsewhere(t *testing.T) {
 				playCluster(t, 3, balanced(config), func(t *testing.T, c cluster) {
 					c.settle(t)
 					for range 5 { // before that, no hedge is sent
-						must.Do(t, exchange(t.Context(), c.Conn, desc, list))
+						testkit.NoError(t, exchange(t.Context(), c.Conn, desc, list))
 					}
 					c.Visits()
 					for _, s := range c.Servers {
@@ -254,7 +253,7 @@ func TestRetryElsewhere(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			r := newRetrier(t, mustParse(t, balanced(aroundRoundRobin)), withJournal(new(journal)))
-			c := cluster{Backends: lbtest.Start(t, 4, `{"loadBalancingConfig": `+aroundRoundRobin+`, "methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}],
+			c := cluster{Backends: grpctest.Start(t, 4, `{"loadBalancingConfig": `+aroundRoundRobin+`, "methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}],
 				"retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.01s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`,
 				grpc.WithUnaryInterceptor(r.Unary()))}
 			c.settle(t, 0, 1, 2, 3)
@@ -435,13 +434,13 @@ func TestBalancingWarning_OtherConnection(t *testing.T) {
 				names.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "elsewhere"}}})
 				options := append(server.DialOptions(), grpc.WithResolvers(names))
 				options = append(append(options, c.retrier.DialOptions()...), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": `+config+`}`))
-				conn := must.Get(grpc.NewClient(c.Conn.Target(), options...))(t)
+				conn := testkit.Must(grpc.NewClient(c.Conn.Target(), options...))(t)
 				t.Cleanup(func() { _ = conn.Close() })
 				for range 2 {
 					server.On("*", testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-					must.Do(t, conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}))
+					testkit.NoError(t, conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}))
 					c.Servers[0].On("*", testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-					must.Do(t, c.call(t.Context(), get))
+					testkit.NoError(t, c.call(t.Context(), get))
 				}
 				warned := slices.DeleteFunc(slices.Clone(c.warnings), func(w string) bool {
 					return !strings.Contains(w, "the connection has another load balancing policy")

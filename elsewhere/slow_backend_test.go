@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/lbtest"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -38,8 +37,8 @@ func TestSlowAttemptHasBackend(t *testing.T) {
 						slow = append(slow, fmt.Sprint(e.Peer, " after ", e.Elapsed))
 					}
 				}})
-				r := newRetrier(t, mustParse(t, impatientFile), observer, random.With(func() float64 { return 0 }))
-				b := lbtest.Start(t, 3, `{}`, r.DialOptions()...)
+				r := newRetrier(t, mustParse(t, impatientFile), observer, grpctest.WithRandom(func() float64 { return 0 }))
+				b := grpctest.Start(t, 3, `{}`, r.DialOptions()...)
 				for _, s := range b.Servers {
 					s.On("*", testserver.OK())
 				}
@@ -51,7 +50,7 @@ func TestSlowAttemptHasBackend(t *testing.T) {
 				b.Servers[1].On("*", testserver.Hang())
 				b.Servers[2].On("*", testserver.OK().Delay(50*time.Millisecond))
 				for len(slow) == 0 {
-					must.Do(t, call())
+					testkit.NoError(t, call())
 				}
 				visits := b.Visits()
 				var want []string

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/elsewhere"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -41,7 +41,7 @@ func TestTwoOfThree(t *testing.T) {
 		"hang, by the dial option": {testserver.Hang(), unbounded, []grpc.DialOption{elsewhere.DialOption()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			times := random.NewTimes(0, 0, 2)
+			times := testkit.NewTimes(0, 0, 2)
 			playCluster(t, 3, row.file, func(t *testing.T, c cluster) {
 				for _, s := range c.Servers {
 					s.On("*", testserver.OK().Delay(20*ms))

@@ -26,9 +26,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -64,8 +64,8 @@ func (p *countingPool) Put(data *[]byte) {
 }
 
 // slowAndFailing are attempts of which the last is answered, whether they run in sequence or in parallel.
-func slowAndFailing() []moves.Move {
-	return []moves.Move{moves.Receive(1), moves.Pause(3 * time.Second)}
+func slowAndFailing() []faults.Move {
+	return []faults.Move{faults.Receive(1), faults.Pause(3 * time.Second)}
 }
 
 // A request whose codec may give the message's own buffers away is sent once: gRPC frees them. One warning says so. Whatever its codec, a
@@ -79,7 +79,7 @@ func TestAttemptMessage_GivenAway(t *testing.T) {
 		for i, codec := range codecs {
 			t.Run(fmt.Sprint(strings.ReplaceAll(name, " ", "_"), "_", i), func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, moves.Play(slowAndFailing()...).Then(down()), moves.Play(moves.Receive(1), say("a")))
+					s.On(get, faults.Play(slowAndFailing()...).Then(down()), faults.Play(faults.Receive(1), say("a")))
 					pool := new(countingPool)
 					sent := &frame{mem.BufferSlice{mem.Copy(request, pool)}}
 					err := s.conn.Invoke(t.Context(), get, sent, new(frame), codec)
@@ -113,7 +113,7 @@ func TestAttemptMessage_ContentType(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, down(), moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(1)))
+				s.On(get, down(), faults.Play(faults.Receive(1)).Then(down()), faults.Play(faults.Receive(1)))
 				request := any(newFrame("x"))
 				switch name {
 				case "V1":
@@ -182,7 +182,7 @@ func TestAttemptMessage_FilledReply(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, down(), moves.Play(moves.Receive(1), say("failed")).Then(down()), moves.Play(moves.Receive(1), say("good")))
+				s.On(get, down(), faults.Play(faults.Receive(1), say("failed")).Then(down()), faults.Play(faults.Receive(1), say("good")))
 				err := s.conn.Invoke(t.Context(), get, new(ledger), row.reply, grpc.ForceCodec(merging{}))
 				if err != nil || fmt.Sprint(row.reply) != row.want || s.Count(get) != 3 || len(s.warnings) > 0 {
 					t.Errorf("%v, %v after %d attempts; want %s", row.reply, err, s.Count(get), row.want)
@@ -196,7 +196,7 @@ func TestAttemptMessage_FilledReply(t *testing.T) {
 func TestAttemptMessage_FilledNotYet(t *testing.T) {
 	asked := 0
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("not yet")), moves.Play(moves.Receive(1), say("good")))
+		s.On(get, faults.Play(faults.Receive(1), say("not yet")), faults.Play(faults.Receive(1), say("good")))
 		reply := &ledger{Note: "mine "}
 		err := s.conn.Invoke(t.Context(), get, new(ledger), reply, grpc.ForceCodec(merging{}))
 		if err != nil || asked != 4 || reply.Note != "mine good" {
@@ -219,9 +219,9 @@ func TestAttemptMessage_AddedReply(t *testing.T) {
 			t.Run(strings.ReplaceAll(name+"/"+kind, " ", "_"), func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					s.On(get,
-						moves.Play(moves.Receive(1), sayList("failed"), moves.Pause(3*time.Second)).Then(down()),
-						moves.Play(moves.Receive(1), sayList("failed, too")).Then(down()),
-						moves.Play(moves.Receive(1), sayList("good")))
+						faults.Play(faults.Receive(1), sayList("failed"), faults.Pause(3*time.Second)).Then(down()),
+						faults.Play(faults.Receive(1), sayList("failed, too")).Then(down()),
+						faults.Play(faults.Receive(1), sayList("good")))
 					reply, want := new(fieldmaskpb.FieldMask), []string{"mine", "good"}
 					reply.Paths = []string{"mine"}
 					err := s.oneReply(t, desc, reply, grpc.ForceCodecV2(adding{}))
@@ -235,9 +235,9 @@ func TestAttemptMessage_AddedReply(t *testing.T) {
 }
 
 // sayList sends a message with a list of one text.
-func sayList(text string) moves.Move {
+func sayList(text string) faults.Move {
 	data, _ := proto.Marshal(&fieldmaskpb.FieldMask{Paths: []string{text}})
-	return moves.SendRaw(data)
+	return faults.SendRaw(data)
 }
 
 // oneReply makes a call of any kind that has one reply.
@@ -247,7 +247,7 @@ func (s scene) oneReply(t *testing.T, desc *grpc.StreamDesc, reply any, opts ...
 		return s.conn.Invoke(t.Context(), get, wrapperspb.String("x"), reply, opts...)
 	}
 	stream := s.open(t, t.Context(), desc, opts...)
-	must.Do(t, stream.SendMsg(wrapperspb.String("x")))
+	testkit.NoError(t, stream.SendMsg(wrapperspb.String("x")))
 	_ = stream.CloseSend()
 	return stream.RecvMsg(reply)
 }
@@ -273,9 +273,9 @@ func TestAttemptMessage_ChangedInPlace(t *testing.T) {
 					for _, text := range []string{"short", strings.Repeat("long", 10<<10), "x"} {
 						before := s.Count(get)
 						s.On(get,
-							moves.Play(slowAndFailing()...).Then(down()),
-							moves.Play(moves.Receive(1)).Then(down()),
-							moves.Play(moves.Receive(1), say("a")))
+							faults.Play(slowAndFailing()...).Then(down()),
+							faults.Play(faults.Receive(1)).Then(down()),
+							faults.Play(faults.Receive(1), say("a")))
 						if err := conn.Invoke(t.Context(), get, wrapperspb.String(text), new(wrapperspb.StringValue), codec); err != nil {
 							t.Fatal(err)
 						}
@@ -304,7 +304,7 @@ func TestAttemptMessage_DeclaredForAnyReply(t *testing.T) {
 	}{"map": {filled, codes.OK}, "nil": {nil, codes.Internal}, "nil pointer": {(*ledger)(nil), codes.Internal}} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(slowAndFailing()...).Then(down()), moves.Play(moves.Receive(1), say("good")))
+				s.On(get, faults.Play(slowAndFailing()...).Then(down()), faults.Play(faults.Receive(1), say("good")))
 				err := s.conn.Invoke(t.Context(), get, new(ledger), row.reply, grpc.ForceCodec(mapping{}))
 				if status.Code(err) != row.want || row.want == codes.OK && fmt.Sprint(filled) != "map[good:theirs]" {
 					t.Errorf("%v, %v", filled, err)

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -130,7 +130,7 @@ func TestAttemptOptions_ByPointer(t *testing.T) {
 		})
 		t.Run("stream/hedge/"+name, func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, from("first", testserver.Hang()), from("second", moves.Play(moves.Receive(1), say("a"))))
+				s.On(get, from("first", testserver.Hang()), from("second", faults.Play(faults.Receive(1), say("a"))))
 				to := new(targets)
 				stream := s.open(t, t.Context(), serverStream, row.option(to))
 				send(t, stream, "x")
@@ -263,7 +263,7 @@ func TestAttemptOptions_LeftRunning(t *testing.T) {
 			for _, leave = range []bool{true, false} {
 				var trailer metadata.MD
 				var p peer.Peer
-				must.Do(t, conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue), grpc.Trailer(&trailer), grpc.Peer(&p)))
+				testkit.NoError(t, conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue), grpc.Trailer(&trailer), grpc.Peer(&p)))
 				if trailer != nil || p.Addr != nil {
 					t.Errorf("a call that gRPC has not made has trailer %v and peer %v", trailer, p)
 				}

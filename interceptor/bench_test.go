@@ -25,8 +25,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/usual"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -36,18 +35,18 @@ func fiftyMethods(tb testing.TB) *policy.Set {
 	tb.Helper()
 	config := spec.Config{}
 	for i := range 50 {
-		retry := usual.Retry()
+		retry := spec.UsualRetry()
 		config.Methods = append(config.Methods, spec.MethodConfig{
 			Names:  []string{fmt.Sprintf("/acme.orders.v1.OrderService/Method%02d", i)},
 			Policy: spec.Policy{Retry: &retry},
 		})
 	}
-	return must.Get(policies.NewSet(config))(tb)
+	return testkit.Must(policies.NewSet(config))(tb)
 }
 
 func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *interceptor.Retrier {
 	tb.Helper()
-	r := must.Get(interceptor.New(set, options...))(tb)
+	r := testkit.Must(interceptor.New(set, options...))(tb)
 	knowLatency(r, nil)
 	tb.Cleanup(r.Close)
 	return r
@@ -172,7 +171,7 @@ func BenchmarkRequestCopy(b *testing.B) {
 		for i := range n {
 			fields[fmt.Sprint("key ", i)] = map[string]any{"name": "the name of a thing", "price": 12.5, "tags": []any{"a", "b", "c"}}
 		}
-		return must.Get(structpb.NewStruct(fields))(b)
+		return testkit.Must(structpb.NewStruct(fields))(b)
 	}
 	for name, m := range map[string]proto.Message{
 		"10 bytes": wrapperspb.String("0123456789"), "100 kB": wrapperspb.String(strings.Repeat("x", 100_000)),
@@ -181,13 +180,13 @@ func BenchmarkRequestCopy(b *testing.B) {
 		b.Run(name+"/encode", func(b *testing.B) {
 			var data []byte
 			for b.Loop() {
-				data = must.Get(proto.MarshalOptions{}.MarshalAppend(data[:0], m))(b)
+				data = testkit.Must(proto.MarshalOptions{}.MarshalAppend(data[:0], m))(b)
 			}
 		})
 		b.Run(name+"/call", func(b *testing.B) {
 			conn := testserver.Start(b, testserver.Keep(0)).Dial(b, grpc.WithDisableRetry())
 			for b.Loop() {
-				must.Do(b, conn.Invoke(b.Context(), get, m, new(emptypb.Empty), grpc.StaticMethod()))
+				testkit.NoError(b, conn.Invoke(b.Context(), get, m, new(emptypb.Empty), grpc.StaticMethod()))
 			}
 		})
 	}
@@ -233,7 +232,7 @@ func (l *loop) RecvMsg(any) error {
 func looped(tb testing.TB, through grpc.StreamClientInterceptor, desc *grpc.StreamDesc, codec grpc.CallOption) (grpc.ClientStream, *loop) {
 	tb.Helper()
 	l := new(loop)
-	stream := must.Get(through(tb.Context(), desc, nil, get, func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream := testkit.Must(through(tb.Context(), desc, nil, get, func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		for _, o := range opts {
 			if o, ok := o.(grpc.ForceCodecV2CallOption); ok {
 				l.codec = o

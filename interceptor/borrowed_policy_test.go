@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // An entry declares its own methods, and lends neither its declaration nor its key to the call of another one. The method's own entry
@@ -61,7 +61,7 @@ func TestPolicy_Borrowed(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				play(t, config(plain()), func(t *testing.T, s scene) {
 					own := mustParse(t, row.file)
-					must.Do(t, s.retrier.Reload(own))
+					testkit.NoError(t, s.retrier.Reload(own))
 					lender := own
 					if row.lender != "" {
 						lender = mustParse(t, row.lender)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // entries is a policy file: budgets as they are written, and which of them pays for GetOrder, ListOrders and so on.
@@ -51,7 +51,7 @@ func (e entries) file() string {
 // follow replaces the policies.
 func (s scene) follow(t *testing.T, e entries) {
 	t.Helper()
-	must.Do(t, s.retrier.Reload(mustParse(t, e.file())))
+	testkit.NoError(t, s.retrier.Reload(mustParse(t, e.file())))
 }
 
 // extra makes calls that fail, and returns how many extra attempts the server sees.
@@ -167,11 +167,11 @@ func TestReload_MovesBetweenBudgets(t *testing.T) {
 			const ofService = "budgets: [{name: a, bucket: {size: 20, perSuccess: 0}}, {name: b, bucket: {size: 20, perSuccess: 0}}]\nmethodConfig:\n" +
 				"- name: [{service: acme.orders.v1.OrderService}]\n  idempotency: ASSUME\n  retryPolicy: &r {maxAttempts: 4, initialBackoff: 0.1s, " +
 				"maxBackoff: 0.1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], budget: a}\n"
-			must.Do(t, s.retrier.Reload(mustParse(t, ofService)))
+			testkit.NoError(t, s.retrier.Reload(mustParse(t, ofService)))
 			if got := s.extra(t, get, 30); got != 20 {
 				t.Errorf("%d extra attempts; want 20", got)
 			}
-			must.Do(t, s.retrier.Reload(mustParse(t, strings.ReplaceAll(ofService, "&r ", "")+
+			testkit.NoError(t, s.retrier.Reload(mustParse(t, strings.ReplaceAll(ofService, "&r ", "")+
 				"- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]\n  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, "+
 				"maxBackoff: 0.1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], budget: b}\n")))
 			if got := s.extra(t, get, 30) + s.extra(t, list, 30); got > 1 { // time fills them a little

@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -118,7 +118,7 @@ func TestBudgetRetryThrottling(t *testing.T) {
 func TestBudget_GivenInCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		shared := must.Get(budget.New(two))(t)
+		shared := testkit.Must(budget.New(two))(t)
 		var last interceptor.BudgetState
 		srv := testserver.Start(t)
 		srv.On("*", down())

@@ -35,10 +35,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/inspect"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/usual"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -181,7 +180,7 @@ type outage struct {
 func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	t.Helper()
 	o.began, o.failed = time.Now(), map[policy.Reason]int{}
-	server := testserver.Start(t, inspect.Observe(func(a testserver.Attempt) {
+	server := testserver.Start(t, faults.Observe(func(a testserver.Attempt) {
 		if a.End.IsZero() {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -193,7 +192,7 @@ func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	evenly := interceptor.WithRandom(func() float64 { return math.Mod(float64(drawn.Add(1))*math.Phi, 1) })
 	// gRPC connects again 1 s, 2.6 s and 5.16 s after it has lost the connection, always.
 	steady := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, MaxDelay: time.Minute}})
-	conn := server.Dial(t, append(mustNew(t, mustSet(t, config(usual.Retry())), quiet, evenly).DialOptions(), steady)...)
+	conn := server.Dial(t, append(mustNew(t, mustSet(t, config(spec.UsualRetry())), quiet, evenly).DialOptions(), steady)...)
 	var running sync.WaitGroup
 	for i := range calls {
 		if i == 500 {
@@ -241,7 +240,7 @@ func (o *outage) afterwards(away time.Duration) []int {
 // load, and cost nothing. Afterwards, they don't arrive together: normally, 20 calls arrive in 200 ms.
 // docs/evidence/outages.md has these bounds.
 func TestConnectionWait_Outage(t *testing.T) {
-	page := string(must.Get(os.ReadFile("../docs/evidence/outages.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../docs/evidence/outages.md"))(t))
 	for _, row := range []struct {
 		name     string
 		away     time.Duration
@@ -300,7 +299,7 @@ func TestConnectionWait_Cause(t *testing.T) {
 					server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&cert)))
 					go func() { _ = server.Serve(lis) }()
 					defer server.Stop()
-					conn := over(t, mustNew(t, mustSet(t, config(usual.Retry())), quiet), lis,
+					conn := over(t, mustNew(t, mustSet(t, config(spec.UsualRetry())), quiet), lis,
 						grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{ServerName: "orders.acme.test", RootCAs: roots})))
 					began := time.Now()
 					err := scene{conn: conn}.once(t.Context(), kind, get)
@@ -319,7 +318,7 @@ func TestConnectionWait_Cause(t *testing.T) {
 // certificate returns a certificate for a host, and a pool that trusts it.
 func certificate(t *testing.T, host string, expired bool) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
 		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -328,8 +327,8 @@ func certificate(t *testing.T, host string, expired bool) (tls.Certificate, *x50
 	if expired {
 		template.NotAfter = time.Now().Add(-time.Hour)
 	}
-	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
-	parsed := must.Get(x509.ParseCertificate(der))(t)
+	der := testkit.Must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	parsed := testkit.Must(x509.ParseCertificate(der))(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(parsed)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -81,7 +81,7 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		s.On("*", down())
 		m.retrier, m.conn = s.retrier, s.conn
 		_, _ = s.call(t.Context(), get)
-		s.On("*", moves.Play(moves.Receive(1), moves.Send(wrapperspb.String("1"))).Then(down()))
+		s.On("*", faults.Play(faults.Receive(1), faults.Send(wrapperspb.String("1"))).Then(down()))
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
 			m.meddle("Resume")
 			return nil, false

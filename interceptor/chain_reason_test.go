@@ -17,8 +17,8 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -141,7 +141,7 @@ func mustSetMode(t *testing.T, r *interceptor.Retrier, m policy.Mode) {
 
 // cutStream reads a stream that breaks after its first message.
 func cutStream(ctx context.Context, _ *testing.T, s scene) error {
-	s.On(get, moves.Play(moves.Send(wrapperspb.String("a"))).Then(testserver.Fail(codes.Unavailable)))
+	s.On(get, faults.Play(faults.Send(wrapperspb.String("a"))).Then(testserver.Fail(codes.Unavailable)))
 	return ask(ctx, s.conn, false)
 }
 

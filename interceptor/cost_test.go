@@ -18,7 +18,7 @@ import (
 	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // memory has the allocations of a call, and their bytes.
@@ -103,10 +103,10 @@ func TestCost_TooLargeToKeep(t *testing.T) {
 			got := memoryOf(20, func() {
 				stream, l := looped(t, r.Stream(), clientStream, grpc.ForceCodecV2(still{}))
 				for _, m := range messages {
-					must.Do(t, stream.SendMsg(m))
+					testkit.NoError(t, stream.SendMsg(m))
 				}
-				must.Do(t, stream.CloseSend())
-				must.Do(t, stream.RecvMsg(new(wrapperspb.BytesValue)))
+				testkit.NoError(t, stream.CloseSend())
+				testkit.NoError(t, stream.RecvMsg(new(wrapperspb.BytesValue)))
 				l.over = true
 			})
 			if extra := got.bytes - kept; extra > 256<<10 {

@@ -20,7 +20,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -32,7 +32,7 @@ func playDefault(t *testing.T, p interceptor.DefaultPolicy, test func(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
 		options := append([]interceptor.Option{withJournal(j), interceptor.WithRandom(func() float64 { return 0.5 })}, options...)
-		s := scene{Server: testserver.Start(t), journal: j, retrier: must.Get(interceptor.Default(p, options...))(t)}
+		s := scene{Server: testserver.Start(t), journal: j, retrier: testkit.Must(interceptor.Default(p, options...))(t)}
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		test(t, s)
 	})
@@ -122,7 +122,7 @@ func TestDefault_PerAttemptTimeout(t *testing.T) {
 func TestDefault_State(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
-	r := must.Get(interceptor.Default(interceptor.DefaultPolicy{Idempotent: []string{get}, PerAttemptTimeout: 1234567 * time.Nanosecond}, withJournal(j)))(t)
+	r := testkit.Must(interceptor.Default(interceptor.DefaultPolicy{Idempotent: []string{get}, PerAttemptTimeout: 1234567 * time.Nanosecond}, withJournal(j)))(t)
 	is := r.State().Policies
 	if is.Source() != "interceptor.Default" || is.Hash() == "" {
 		t.Errorf("source %q, hash %q; want that of a file", is.Source(), is.Hash())
@@ -141,7 +141,7 @@ func TestDefault_State(t *testing.T) {
 	if len(j.warnings) > 0 {
 		t.Errorf("warnings %q", j.warnings)
 	}
-	must.Do(t, r.Reload(mustSet(t, config(plain()))))
+	testkit.NoError(t, r.Reload(mustSet(t, config(plain()))))
 	if is := r.State().Policies; policies.Spec(is.Lookup(get)).Retry.MaxAttempts != 4 {
 		t.Error("a reload has not replaced it")
 	}
@@ -196,7 +196,7 @@ func TestDefault_Words(t *testing.T) {
 		},
 		PerAttemptTimeout: time.Second,
 	}
-	r := must.Get(interceptor.Default(p, observer, interceptor.WithDescriptors(levels(t))))(t)
+	r := testkit.Must(interceptor.Default(p, observer, interceptor.WithDescriptors(levels(t))))(t)
 	fields := map[string]bool{}
 	for _, d := range slices.Concat(said, r.State().Warnings) {
 		fields[d.Field] = true
@@ -211,7 +211,7 @@ func TestDefault_Words(t *testing.T) {
 	}
 	call := func(method string, options ...grpc.CallOption) {
 		t.Helper()
-		must.Do(t, r.Unary()(t.Context(), method, nil, nil, nil, answered, options...))
+		testkit.NoError(t, r.Unary()(t.Context(), method, nil, nil, nil, answered, options...))
 	}
 	call(get)
 	call(get, interceptor.MaxAttempts(0))
@@ -270,7 +270,7 @@ func TestDefault_OtherWords(t *testing.T) {
 		if _, err := s.call(t.Context(), get); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
-		must.Do(t, s.retrier.Reload(mustParse(t, "methodConfig: [{name: [{service: 'a.*'}]}]")))
+		testkit.NoError(t, s.retrier.Reload(mustParse(t, "methodConfig: [{name: [{service: 'a.*'}]}]")))
 		if last := s.warnings[len(s.warnings)-1]; !strings.HasPrefix(last, `retry.yaml:1:34: methodConfig[0].name[0].service: "a.*": matches nothing: there are no patterns; a service without`) {
 			t.Errorf("%s; want the file's own words", last)
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -205,26 +205,26 @@ func TestNoDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for _, desc := range callKinds {
-			must.Do(t, exchange(ctx, s.conn, desc, get))
+			testkit.NoError(t, exchange(ctx, s.conn, desc, get))
 			if desc != nil {
-				must.Do(t, exchange(t.Context(), s.conn, desc, get))
+				testkit.NoError(t, exchange(t.Context(), s.conn, desc, get))
 			}
 		}
-		must.Do(t, exchange(t.Context(), s.conn, nil, get, interceptor.Disable()))
-		must.Do(t, exchange(t.Context(), s.conn, nil, "/acme.stock.v1.StockService/Get")) // has no policy
+		testkit.NoError(t, exchange(t.Context(), s.conn, nil, get, interceptor.Disable()))
+		testkit.NoError(t, exchange(t.Context(), s.conn, nil, "/acme.stock.v1.StockService/Get")) // has no policy
 		count(0)
 		for range 3 {
-			must.Do(t, exchange(t.Context(), s.conn, nil, get))
+			testkit.NoError(t, exchange(t.Context(), s.conn, nil, get))
 		}
 		count(3, get)
-		must.Do(t, s.retrier.Reload(mustSet(t, config(plain()))))
-		must.Do(t, exchange(t.Context(), s.conn, nil, create))
-		must.Do(t, exchange(t.Context(), s.conn, nil, get))
+		testkit.NoError(t, s.retrier.Reload(mustSet(t, config(plain()))))
+		testkit.NoError(t, exchange(t.Context(), s.conn, nil, create))
+		testkit.NoError(t, exchange(t.Context(), s.conn, nil, get))
 		count(5, get, create)
 		c := config(plain())
 		c.DefaultTimeout = time.Second
-		must.Do(t, s.retrier.Reload(mustSet(t, c)))
-		must.Do(t, exchange(t.Context(), s.conn, nil, get))
+		testkit.NoError(t, s.retrier.Reload(mustSet(t, c)))
+		testkit.NoError(t, exchange(t.Context(), s.conn, nil, get))
 		if is := s.retrier.State(); is.WithoutDeadline != 5 || is.DefaultTimeout != time.Second {
 			t.Errorf("%d calls, and a default of %v; want 5, 1s", is.WithoutDeadline, is.DefaultTimeout)
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -67,7 +67,7 @@ func TestDescriptors_Warnings(t *testing.T) {
 func TestDescriptors_NamesOfGeneratedCode(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
-	set := must.Get(policy.Parse("f", []byte(`methodConfig:
+	set := testkit.Must(policy.Parse("f", []byte(`methodConfig:
 - name:
   - {service: `+healthpb.Health_ServiceDesc.ServiceName+`, method: Chek}
   - {service: grpc.health.v1.Health, method: Check}
@@ -107,5 +107,5 @@ func levels(t *testing.T) *protoregistry.Files {
 
 func mustFiles(t *testing.T, files ...*descriptorpb.FileDescriptorProto) *protoregistry.Files {
 	t.Helper()
-	return must.Get(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: files}))(t)
+	return testkit.Must(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: files}))(t)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -17,15 +17,15 @@ import (
 func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
 	const method = "/acme.Orders/Get"
-	set := must.Get(policies.NewSet(spec.Config{}))(t)
-	r := must.Get(New(set))(t)
+	set := testkit.Must(policies.NewSet(spec.Config{}))(t)
+	r := testkit.Must(New(set))(t)
 	recorded := func() *record { return r.methods.find(methodKey{method: method}) }
 	old := r.entry(nil, method, true, nil, 0)
 	first := recorded()
 	if again := r.entry(nil, method, true, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
-	must.Do(t, r.Reload(set))
+	testkit.NoError(t, r.Reload(set))
 	for _, m := range r.methods.all() {
 		if m.entries.Load() != nil {
 			t.Error("an old entry is kept")
@@ -35,7 +35,7 @@ func TestEntries_Reload(t *testing.T) {
 	if fresh == old || fresh.rules == old.rules || recorded() != first {
 		t.Error("an entry has old rules, or a new record")
 	}
-	must.Do(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
+	testkit.NoError(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
 	if e := r.entry(nil, method, true, nil, 0); e.mode != policy.ModeOff || recorded() != first {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
 	}

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -87,7 +87,7 @@ func TestError_CancelledBackoff(t *testing.T) {
 
 func TestError(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		st := must.Get(status.New(codes.Unavailable, "the disk is full").WithDetails(status.New(codes.DataLoss, "sector 7").Proto()))(t)
+		st := testkit.Must(status.New(codes.Unavailable, "the disk is full").WithDetails(status.New(codes.DataLoss, "sector 7").Proto()))(t)
 		s.On(get, down().Delay(time.Second), down(), down(), testserver.FailStatus(st))
 		_, err := s.call(t.Context(), get)
 		got, ok := status.FromError(err)

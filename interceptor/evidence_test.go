@@ -29,14 +29,13 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // answeringIn answers each request after a time that is drawn.
-func answeringIn(times *random.Times) testserver.Step {
+func answeringIn(times *testkit.Times) testserver.Step {
 	return testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return text("").Delay(times.Draw()) })
 }
 
@@ -64,7 +63,7 @@ func cached(ctx context.Context) context.Context { return context.WithValue(ctx,
 func TestForeign_CacheAndQuantile(t *testing.T) {
 	fresh(t, byQuantile(), func(t *testing.T, s scene) {
 		s = s.caching(t)
-		times := random.NewTimes(50*ms, 0.4, 2)
+		times := testkit.NewTimes(50*ms, 0.4, 2)
 		s.On(get, answeringIn(times))
 		asked := 0
 		for range 20_000 {
@@ -74,7 +73,7 @@ func TestForeign_CacheAndQuantile(t *testing.T) {
 			} else {
 				asked++
 			}
-			must.Get(s.call(ctx, get))(t)
+			testkit.Must(s.call(ctx, get))(t)
 			time.Sleep(10 * ms)
 		}
 		synctest.Wait()
@@ -220,7 +219,7 @@ func TestForeign_CacheEarnsNothing(t *testing.T) {
 		before := inUse(s.retrier)[0].Balance
 		one := s.caching(t)
 		for range 100 {
-			must.Get(one.call(cached(t.Context()), get))(t)
+			testkit.Must(one.call(cached(t.Context()), get))(t)
 		}
 		if after := inUse(s.retrier)[0].Balance; after != before {
 			t.Errorf("a balance of %v after cached answers; want %v, as before", after, before)
@@ -349,7 +348,7 @@ func TestConnecting_TheClockBeginsAfterwards(t *testing.T) {
 				r.KnowLatency(conn, get, time.Hour)
 				server.On(get, testserver.Hang().Times(1), text("second"))
 				reply := new(wrapperspb.StringValue)
-				must.Do(t, conn.Invoke(t.Context(), get, wrapperspb.String("x"), reply))
+				testkit.NoError(t, conn.Invoke(t.Context(), get, wrapperspb.String("x"), reply))
 				first, last := server.Attempts()[0].Time, server.Attempts()[server.Count(get)-1].Time
 				if apart := last.Sub(first); server.Count(get) != 2 || apart < 100*ms || apart > 500*ms || reply.GetValue() != "second" {
 					t.Errorf("%d requests, %v apart, %q; want a second after a delay that begins when the first is connected",
@@ -407,12 +406,12 @@ func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", within), func(t *testing.T) {
 				paid(c)
 				fresh(t, c, func(t *testing.T, s scene) {
-					times := random.NewTimes(5*ms, 0.4, 2)
+					times := testkit.NewTimes(5*ms, 0.4, 2)
 					s.On(get, answeringIn(times))
 					for range 20 {
 						began := time.Now()
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-						must.Get(s.call(ctx, get))(t)
+						testkit.Must(s.call(ctx, get))(t)
 						cancel()
 						time.Sleep(max(within/20-time.Since(began), 0))
 					}
@@ -428,7 +427,7 @@ func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 // README's policy retries calls that fail twice and then succeed, however seldom they come.
 func TestHelps_ReadmesPolicy(t *testing.T) {
 	t.Parallel()
-	page := string(must.Get(os.ReadFile("../README.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../README.md"))(t))
 	_, page, _ = strings.Cut(page, "\n```yaml newuser retry.yaml\n")
 	file, _, ok := strings.Cut(page, "\n```\n")
 	if !ok || !strings.Contains(file, "\nmethodConfig:") {
@@ -470,8 +469,8 @@ func (r oneRefused) play(t *testing.T) float64 {
 	synctest.Test(t, func(t *testing.T) {
 		retry := plain()
 		retry.Backoff.Jitter, retry.Budget = "FULL", ""
-		times := random.NewTimes(r.median, r.sigma, 2)
-		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(random.NewTimes(0, 0, 2).Chance))}
+		times := testkit.NewTimes(r.median, r.sigma, 2)
+		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(testkit.NewTimes(0, 0, 2).Chance))}
 		s = s.caching(t)
 		if r.before != nil {
 			r.before(t, s)
@@ -579,7 +578,7 @@ func TestOutage_PaysNothing(t *testing.T) {
 			retry := plain()
 			retry.Budget, retry.MaxAttempts = "", 5
 			fresh(t, config(retry), func(t *testing.T, s scene) {
-				draw := random.NewTimes(0, 0, 3)
+				draw := testkit.NewTimes(0, 0, 3)
 				s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					return testserver.Fail(row.codes[int(draw.Chance()*float64(len(row.codes)))])
 				}))

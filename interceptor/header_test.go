@@ -20,7 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -135,7 +135,7 @@ func TestPreviousAttempts(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				play(t, row.config, func(t *testing.T, s scene) {
 					s.On(get, row.step, row.step, text("third"))
-					must.Do(t, exchange(metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme"), s.conn, desc, get))
+					testkit.NoError(t, exchange(metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme"), s.conn, desc, get))
 					synctest.Wait()
 					var seen []string
 					for _, a := range s.Attempts() {
@@ -155,7 +155,7 @@ func TestPreviousAttempts_Proxy(t *testing.T) {
 		s.On(get, down().Times(1), text(""))
 		incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3", "tenant", "acme")
 		ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
-		must.Get(s.call(ctx, get))(t)
+		testkit.Must(s.call(ctx, get))(t)
 		first, second := s.Attempts()[0].Metadata, s.Attempts()[1].Metadata
 		if got := fmt.Sprint(first["grpc-previous-rpc-attempts"], second["grpc-previous-rpc-attempts"], first["tenant"]); got != "[] [1] [acme]" {
 			t.Errorf("the server saw %s", got)

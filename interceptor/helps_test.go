@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -41,7 +41,7 @@ type traffic struct {
 }
 
 // servers returns what the n-th server does, with the same times in each run.
-type servers func(n int, times *random.Times) testserver.Step
+type servers func(n int, times *testkit.Times) testserver.Step
 
 // played is what became of the calls in the trouble.
 type played struct {
@@ -83,14 +83,14 @@ func (c traffic) client(t *testing.T, all []*testserver.Server, o interceptor.Ob
 	if c.policy == ofGRPC {
 		const config = `{"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
-		conn := must.Get(testserver.DialAll(all, append(c.dial, grpc.WithDefaultServiceConfig(config))...))(t)
+		conn := testkit.Must(testserver.DialAll(all, append(c.dial, grpc.WithDefaultServiceConfig(config))...))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}
-	chance := random.With(random.NewTimes(0, 0, 3).Chance)
-	r := must.Get(interceptor.New(mustParse(t, entryOf(c.policy)), interceptor.WithObserver(o), chance))(t)
+	chance := grpctest.WithRandom(testkit.NewTimes(0, 0, 3).Chance)
+	r := testkit.Must(interceptor.New(mustParse(t, entryOf(c.policy)), interceptor.WithObserver(o), chance))(t)
 	t.Cleanup(r.Close)
-	conn := must.Get(testserver.DialAll(all, append(c.dial, r.DialOptions()...)...))(t)
+	conn := testkit.Must(testserver.DialAll(all, append(c.dial, r.DialOptions()...)...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -124,10 +124,10 @@ func (c traffic) play(t *testing.T) (o played) {
 			all = append(all, testserver.Start(t, testserver.Keep(0)))
 		}
 		conn := c.client(t, all, interceptor.Observer{Decision: decided, Diagnostic: func(policy.Diagnostic) {}})
-		times := random.NewTimes(0, 0, 5)
+		times := testkit.NewTimes(0, 0, 5)
 		serve := func(f servers) {
 			for i, s := range all {
-				drawn := random.NewTimes(30*ms, 0.5, uint64(7+i))
+				drawn := testkit.NewTimes(30*ms, 0.5, uint64(7+i))
 				s.On("*", testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return f(i, drawn) }))
 			}
 		}
@@ -180,11 +180,11 @@ func (c traffic) play(t *testing.T) (o played) {
 }
 
 // ordinary takes a median of 30 ms, and in a hundredth of the requests more than 96 ms.
-func ordinary(_ int, times *random.Times) testserver.Step { return text("").Delay(times.Draw()) }
+func ordinary(_ int, times *testkit.Times) testserver.Step { return text("").Delay(times.Draw()) }
 
 // one returns a trouble of the first server.
 func one(trouble servers) servers {
-	return func(n int, times *random.Times) testserver.Step {
+	return func(n int, times *testkit.Times) testserver.Step {
 		if n == 0 {
 			return trouble(n, times)
 		}
@@ -194,12 +194,12 @@ func one(trouble servers) servers {
 
 // slower returns a trouble in which requests take so many times as long.
 func slower(factor int) servers {
-	return func(_ int, times *random.Times) testserver.Step {
+	return func(_ int, times *testkit.Times) testserver.Step {
 		return text("").Delay(time.Duration(factor) * times.Draw())
 	}
 }
 
-func hanging(int, *random.Times) testserver.Step { return testserver.Hang() }
+func hanging(int, *testkit.Times) testserver.Step { return testserver.Hang() }
 
 // A backend that is ten times slower, and answers, is a reason for attempts at others. If all are slower, it is none.
 func TestHelps_TenTimesSlower(t *testing.T) {
@@ -235,7 +235,7 @@ func TestHelps_TenTimesSlower(t *testing.T) {
 func TestHelps_Step(t *testing.T) {
 	t.Parallel()
 	failing := func(answers servers) servers {
-		return func(n int, times *random.Times) testserver.Step {
+		return func(n int, times *testkit.Times) testserver.Step {
 			if times.Chance() < 0.1 {
 				return testserver.Fail(codes.Unavailable).Delay(ms)
 			}
@@ -243,7 +243,7 @@ func TestHelps_Step(t *testing.T) {
 		}
 	}
 	larger := func(part float64) servers {
-		return func(n int, times *random.Times) testserver.Step {
+		return func(n int, times *testkit.Times) testserver.Step {
 			if times.Chance() < part {
 				return slower(10)(n, times)
 			}
@@ -278,7 +278,7 @@ func TestHelps_Step(t *testing.T) {
 // The tail of a busy client is hedged: a hundredth of the requests takes 250 ms.
 func TestHelps_TailOfABusyClient(t *testing.T) {
 	t.Parallel()
-	tail := func(_ int, times *random.Times) testserver.Step {
+	tail := func(_ int, times *testkit.Times) testserver.Step {
 		if times.Chance() < 0.01 {
 			return text("").Delay(250 * ms)
 		}
@@ -299,13 +299,13 @@ func TestHelps_TailOfABusyClient(t *testing.T) {
 // one hangs.
 func TestHelps_UnequalServers(t *testing.T) {
 	t.Parallel()
-	disk := func(n int, times *random.Times) testserver.Step {
+	disk := func(n int, times *testkit.Times) testserver.Step {
 		if n == 3 && times.Chance() < 0.3 {
 			return text("").Delay(400 * ms)
 		}
 		return ordinary(n, times)
 	}
-	farther := func(n int, times *random.Times) testserver.Step {
+	farther := func(n int, times *testkit.Times) testserver.Step {
 		if n == 3 {
 			return text("").Delay(60*ms + times.Draw())
 		}
@@ -315,7 +315,7 @@ func TestHelps_UnequalServers(t *testing.T) {
 		for kind, file := range map[string]string{"beside": timeout100, "in place": inPlace100, "hedges": hedge100} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				o := traffic{policy: file, rate: 50, deadline: time.Second, calm: calm, trouble: func(n int, times *random.Times) testserver.Step {
+				o := traffic{policy: file, rate: 50, deadline: time.Second, calm: calm, trouble: func(n int, times *testkit.Times) testserver.Step {
 					if n == 0 {
 						return testserver.Hang()
 					}
@@ -342,7 +342,7 @@ func TestHelps_BurstsAndWaits(t *testing.T) {
 	bursts, rare, tokens := hangs, hangs, hangs
 	bursts.burst, bursts.rate = 20, 20
 	rare.rate, rare.quiet, rare.calls = 1./60, 10, 300
-	tokens.dial = []grpc.DialOption{grpc.WithPerRPCCredentials(slowToken{random.NewTimes(0, 0, 4)})}
+	tokens.dial = []grpc.DialOption{grpc.WithPerRPCCredentials(slowToken{testkit.NewTimes(0, 0, 4)})}
 	for name, c := range map[string]traffic{"bursts": bursts, "rare calls": rare, "tokens": tokens} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -356,7 +356,7 @@ func TestHelps_BurstsAndWaits(t *testing.T) {
 }
 
 // slowToken are credentials whose token takes 300 ms to come, for one attempt of ten.
-type slowToken struct{ times *random.Times }
+type slowToken struct{ times *testkit.Times }
 
 func (s slowToken) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	if s.times.Chance() >= 0.1 {
@@ -381,7 +381,7 @@ func TestHelps_AfterASlowConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := must.Get(interceptor.New(mustParse(t, entryOf(file)), quiet))(t)
+				r := testkit.Must(interceptor.New(mustParse(t, entryOf(file)), quiet))(t)
 				server, conn := dialSlowly(t, r, 700*ms)
 				server.On(get, text("").Delay(30*ms))
 				call := func() error {
@@ -391,11 +391,11 @@ func TestHelps_AfterASlowConnection(t *testing.T) {
 				}
 				var waiting sync.WaitGroup
 				for range 20 {
-					waiting.Go(func() { must.Do(t, call()) })
+					waiting.Go(func() { testkit.NoError(t, call()) })
 				}
 				waiting.Wait()
 				for range 5 {
-					must.Do(t, call())
+					testkit.NoError(t, call())
 				}
 				server.On(get, testserver.Hang().Times(1), text("").Delay(30*ms))
 				if err := call(); err != nil {
@@ -411,7 +411,7 @@ func TestHelps_FirstCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t)
-		r := must.Get(interceptor.New(mustParse(t, entryOf(inPlace100)), quiet))(t)
+		r := testkit.Must(interceptor.New(mustParse(t, entryOf(inPlace100)), quiet))(t)
 		conn := server.Dial(t, r.DialOptions()...)
 		server.On(get, testserver.Hang().Times(1), text("").Delay(30*ms))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -434,7 +434,7 @@ func TestHelps_PollsAtNight(t *testing.T) {
 					server := testserver.Start(t, testserver.Keep(0))
 					own := entryOf(file)
 					own += "  - name: [{service: acme.orders.v1.OrderService, method: WatchOrders}]\n    " + noTimeout + "\n"
-					r := must.Get(interceptor.New(mustParse(t, own), quiet))(t)
+					r := testkit.Must(interceptor.New(mustParse(t, own), quiet))(t)
 					conn := server.Dial(t, r.DialOptions()...)
 					server.On(get, text("").Delay(30*ms))
 					server.On(poll, testserver.Hang())
@@ -444,7 +444,7 @@ func TestHelps_PollsAtNight(t *testing.T) {
 						return conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 					}
 					for range 10 {
-						must.Do(t, call(get, time.Second))
+						testkit.NoError(t, call(get, time.Second))
 					}
 					var polls sync.WaitGroup
 					for range pollers {

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -108,7 +108,7 @@ func TestClose(t *testing.T) {
 	}
 	t.Run("a stream that runs", func(t *testing.T) {
 		play(t, config(plain()), func(t *testing.T, s scene) {
-			s.On(get, moves.Play(moves.Receive(1), say("1"), moves.Pause(time.Minute), say("2")).Then(down()))
+			s.On(get, faults.Play(faults.Receive(1), say("1"), faults.Pause(time.Minute), say("2")).Then(down()))
 			time.AfterFunc(time.Second, s.retrier.Close)
 			stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 			send(t, stream, "from the start")

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // A server whose machine vanishes sends no reset. DialOptions ask gRPC to notice that within 6 min 20 s after the last byte, on every
@@ -107,7 +107,7 @@ func (m *machine) wake()   { m.awake <- struct{}{} }
 
 func (m *machine) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn := must.Get(grpc.NewClient("passthrough:///machine", append(options,
+	conn := testkit.Must(grpc.NewClient("passthrough:///machine", append(options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			inner, err := m.lis.DialContext(ctx)

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -36,7 +36,7 @@ func (s scene) train(t *testing.T, calls int, took func(i int) time.Duration) {
 	t.Helper()
 	for i := range calls {
 		s.On(get, text("quick").Delay(took(i)))
-		must.Get(s.call(t.Context(), get))(t)
+		testkit.Must(s.call(t.Context(), get))(t)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestLatency_HedgesDoNotPullItDown(t *testing.T) {
 		}))
 		s.Reset()
 		for range 2000 {
-			must.Get(s.call(t.Context(), get))(t)
+			testkit.Must(s.call(t.Context(), get))(t)
 		}
 		synctest.Wait()
 		if extra := s.Count(get) - 2000; extra < 40 || extra > 160 {
@@ -117,7 +117,7 @@ func TestLatency_OfStreamsThatStayOpen(t *testing.T) {
 						t.Error(got, err)
 					}
 				}
-				answers := moves.Play(moves.Receive(1), moves.Pause(ms), say("a"))
+				answers := faults.Play(faults.Receive(1), faults.Pause(ms), say("a"))
 				s.On(get, answers)
 				for range 8 {
 					list(opts...)

@@ -17,7 +17,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -78,12 +78,12 @@ func visited(t *testing.T, r *interceptor.Retrier, before, after string) int {
 	if after != "" {
 		options = append(options, grpc.WithDefaultServiceConfig(after))
 	}
-	conn := must.Get(testserver.DialAll(servers, options...))(t)
-	defer func() { must.Do(t, conn.Close()) }()
+	conn := testkit.Must(testserver.DialAll(servers, options...))(t)
+	defer func() { testkit.NoError(t, conn.Close()) }()
 	conn.Connect()
 	synctest.Wait()
 	for range 10 {
-		must.Do(t, exchange(t.Context(), conn, nil, get))
+		testkit.NoError(t, exchange(t.Context(), conn, nil, get))
 	}
 	n := 0
 	for _, s := range servers {
@@ -202,7 +202,7 @@ func TestLoadBalancing_Reload(t *testing.T) {
 			{"maxWaiting: 7", nil, 1},
 		} {
 			warnings = nil
-			must.Do(t, r.Reload(mustParse(t, step.file)))
+			testkit.NoError(t, r.Reload(mustParse(t, step.file)))
 			if !slices.EqualFunc(warnings, step.want, strings.HasPrefix) {
 				t.Errorf("%s: warnings %q; want %q", step.file, warnings, step.want)
 			}
@@ -211,7 +211,7 @@ func TestLoadBalancing_Reload(t *testing.T) {
 			}
 			server.On(get, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
 			_ = exchange(t.Context(), conn, nil, get)
-			must.Do(t, exchange(t.Context(), conn, nil, get)) // a connection made before it goes on
+			testkit.NoError(t, exchange(t.Context(), conn, nil, get)) // a connection made before it goes on
 		}
 	})
 }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -36,8 +36,8 @@ type crowd struct {
 func newCrowd(t *testing.T, file string) crowd {
 	t.Helper()
 	c := crowd{mu: new(sync.Mutex), warnings: new([]string)}
-	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
-	c.Retrier = must.Get(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+	c.Retrier = testkit.Must(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
 		if ofNoDeadline(d) {
 			return
 		}
@@ -51,7 +51,7 @@ func newCrowd(t *testing.T, file string) crowd {
 // dialTarget returns a connection. Its target has two spellings, as most do: that of the program, and the canonical one.
 func dialTarget(t testing.TB, target int) *grpc.ClientConn {
 	t.Helper()
-	conn := must.Get(grpc.NewClient(fmt.Sprintf("target-%d:443", target), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+	conn := testkit.Must(grpc.NewClient(fmt.Sprintf("target-%d:443", target), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -65,7 +65,7 @@ func fail(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grp
 // call makes a call that succeeds.
 func (c crowd) call(t *testing.T, conn *grpc.ClientConn, method string, options ...grpc.CallOption) {
 	t.Helper()
-	must.Do(t, c.Unary()(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}, conn, fine, options...))
+	testkit.NoError(t, c.Unary()(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}, conn, fine, options...))
 }
 
 // wantWarnings wants one warning for each of the texts.

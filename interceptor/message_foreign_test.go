@@ -21,9 +21,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -48,9 +48,9 @@ func TestMessageForeign_Proxy(t *testing.T) {
 					c := c
 					c.Mode = string(mode)
 					play(t, c, func(t *testing.T, s scene) {
-						s.On(get, moves.Play(moves.Receive(1), moves.Pause(300*ms), say("a")))
+						s.On(get, faults.Play(faults.Receive(1), faults.Pause(300*ms), say("a")))
 						stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(frames{}))
-						must.Do(t, stream.SendMsg(newFrame("x")))
+						testkit.NoError(t, stream.SendMsg(newFrame("x")))
 						_ = stream.CloseSend()
 						time.Sleep(2 * time.Second) // longer than any timeout or delay
 						reply := new(frame)
@@ -92,11 +92,11 @@ func TestMessageForeign_Loser(t *testing.T) {
 					}
 					return stream
 				})
-				s.On(get, moves.Play(moves.Receive(1), say("first"), moves.Pause(time.Hour)), moves.Play(moves.Receive(1), say("second")))
+				s.On(get, faults.Play(faults.Receive(1), say("first"), faults.Pause(time.Hour)), faults.Play(faults.Receive(1), say("second")))
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				stream := s.open(t, ctx, serverStream, grpc.ForceCodecV2(frames{}))
-				must.Do(t, stream.SendMsg(newFrame("x")))
+				testkit.NoError(t, stream.SendMsg(newFrame("x")))
 				_ = stream.CloseSend()
 				reply := new(frame)
 				err := stream.RecvMsg(reply)
@@ -158,15 +158,15 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 	for name, c := range map[string]spec.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, down(), moves.Play(moves.Receive(0), say("a")))
+				s.On(get, down(), faults.Play(faults.Receive(0), say("a")))
 				reply := new(nest)
 				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodec(older{}))
 				if err != nil || reply.GetValue() != "a" || s.Count(get) != 2 {
 					t.Errorf("unary: %v after %d attempts", err, s.Count(get))
 				}
-				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), say("a")))
+				s.On(get, faults.Play(faults.Receive(0)).Then(down()), faults.Play(faults.Receive(0), say("a")))
 				stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(strict{}))
-				must.Do(t, stream.SendMsg(new(nest)))
+				testkit.NoError(t, stream.SendMsg(new(nest)))
 				_ = stream.CloseSend()
 				if err := stream.RecvMsg(new(nest)); reasonOf(err) != policy.ReasonCommitted {
 					t.Errorf("stream: %v; want the server's error", err)

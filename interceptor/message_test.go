@@ -23,9 +23,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -133,7 +133,7 @@ func TestMessage(t *testing.T) {
 // messageTable returns the answers of the table in docs/evidence/messages.md.
 func messageTable(t *testing.T) map[string]string {
 	t.Helper()
-	page := must.Get(os.ReadFile("../docs/evidence/messages.md"))(t)
+	page := testkit.Must(os.ReadFile("../docs/evidence/messages.md"))(t)
 	rows := map[string]string{}
 	_, section, _ := strings.Cut(string(page), "# Evidence: messages and codecs")
 	_, section, _ = strings.Cut(section, "| --- | --- | --- | --- | --- | --- |\n")
@@ -192,7 +192,7 @@ func (c checked) SendMsg(m any) error { c.check(m, nil); return c.ClientStream.S
 func (c checked) RecvMsg(m any) error { c.check(nil, m); return c.ClientStream.RecvMsg(m) }
 
 func (row messageRow) answer(text string, after time.Duration) testserver.Step {
-	return moves.Play(moves.Receive(1), moves.Pause(after), moves.SendRaw(row.wire(text)))
+	return faults.Play(faults.Receive(1), faults.Pause(after), faults.SendRaw(row.wire(text)))
 }
 
 // hedged plays a call whose first attempt answers after a second.
@@ -244,7 +244,7 @@ func (row messageRow) streamed(t *testing.T, s scene, reply any) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stream := s.open(t, ctx, serverStream, row.opts()...)
-	must.Do(t, stream.SendMsg(row.request("x")))
+	testkit.NoError(t, stream.SendMsg(row.request("x")))
 	_ = stream.CloseSend()
 	return stream.RecvMsg(reply)
 }
@@ -252,7 +252,7 @@ func (row messageRow) streamed(t *testing.T, s scene, reply any) error {
 func (row messageRow) replays(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		row.inner(t, &s)
-		s.On(get, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable, "down")), row.answer("second", 0))
+		s.On(get, faults.Play(faults.Receive(1)).Then(testserver.Fail(codes.Unavailable, "down")), row.answer("second", 0))
 		reply := row.reply()
 		err := row.streamed(t, s, reply)
 		synctest.Wait()
@@ -337,7 +337,7 @@ func TestMessages_NoHintForManyRequests(t *testing.T) {
 		for field, c := range map[string]spec.Config{"hedgingPolicy": hedged(), "perAttemptTimeout": config(besides())} {
 			t.Run(kind+"/"+field, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, moves.Play(moves.Receive(1)))
+					s.On(get, faults.Play(faults.Receive(1)))
 					for range 2 {
 						stream := s.open(t, t.Context(), desc, grpc.ForceCodec(jsonStructs{}))
 						_ = stream.SendMsg(new(ledger))

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -64,7 +64,7 @@ func TestObserve(t *testing.T) {
 	}
 	t.Run("to be resumed", func(t *testing.T) {
 		play(t, observed(config(minutely())), func(t *testing.T, s scene) {
-			s.On(get, moves.Play(moves.Receive(1), say("1")).Then(restarting), text("2"))
+			s.On(get, faults.Play(faults.Receive(1), say("1")).Then(restarting), text("2"))
 			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
 			if got != "[1]" || reasonOf(err) != policy.ReasonModeOff || took != 0 || s.Count(get) != 1 || s.decided() != "retry false 1m0s OBSERVE" {
 				t.Errorf("%s, %v, %s after %v, %d attempts; decided %s", got, err, reasonOf(err), took, s.Count(get), s.decided())

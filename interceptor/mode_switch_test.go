@@ -12,7 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -48,10 +48,10 @@ func TestSwitch(t *testing.T) {
 			play(t, both(row.file), func(t *testing.T, s scene) {
 				s.On("*", down())
 				for _, to := range row.switches {
-					must.Do(t, s.retrier.SetMode(to))
+					testkit.NoError(t, s.retrier.SetMode(to))
 				}
 				// A reload changes nothing that was set by hand.
-				must.Do(t, s.retrier.Reload(mustSet(t, both(row.file))))
+				testkit.NoError(t, s.retrier.Reload(mustSet(t, both(row.file))))
 				_, _ = s.call(t.Context(), get)
 				_, _ = s.call(t.Context(), take)
 				if s.Count(get) != row.orders || s.Count(take) != row.stocks {

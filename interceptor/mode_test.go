@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -30,7 +30,7 @@ func minutely() spec.Retry {
 
 func (s scene) setMode(t *testing.T, m policy.Mode) {
 	t.Helper()
-	must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: m}))
+	testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: m}))
 }
 
 // setModeAfter sets a mode while calls run.
@@ -132,10 +132,10 @@ func TestMode_Streams(t *testing.T) {
 	}{
 		"not committed": {restarting.Delay(2 * time.Second), nil, "[]", policy.ReasonModeOff},
 		"committed": {
-			moves.Play(moves.Receive(1), say("1"), moves.Pause(2*time.Second)).Then(restarting), nil, "[1]", policy.ReasonCommitted,
+			faults.Play(faults.Receive(1), say("1"), faults.Pause(2*time.Second)).Then(restarting), nil, "[1]", policy.ReasonCommitted,
 		},
 		"to be resumed": {
-			moves.Play(moves.Receive(1), say("1"), moves.Pause(2*time.Second)).Then(restarting),
+			faults.Play(faults.Receive(1), say("1"), faults.Pause(2*time.Second)).Then(restarting),
 			[]grpc.CallOption{interceptor.Resume(after)},
 			"[1]", policy.ReasonModeOff,
 		},
@@ -166,7 +166,7 @@ func TestMode_Streams(t *testing.T) {
 	})
 	t.Run("in the wait to be resumed", func(t *testing.T) {
 		play(t, config(minutely()), func(t *testing.T, s scene) {
-			s.On(get, moves.Play(moves.Receive(1), say("1")).Then(restarting))
+			s.On(get, faults.Play(faults.Receive(1), say("1")).Then(restarting))
 			s.setModeAfter(t, time.Second, policy.ModeOff)
 			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
 			if got != "[1]" || reasonOf(err) != policy.ReasonModeOff || took != time.Second || s.Count(get) != 1 {

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/usual"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -266,7 +266,7 @@ func TestOutage_WaitIsNoRetry(t *testing.T) {
 func TestOutage_Workers(t *testing.T) {
 	for name, fault := range map[string]testserver.Step{"hangs": testserver.Hang(), "fails": down()} {
 		t.Run(name, func(t *testing.T) {
-			retry := usual.Retry()
+			retry := spec.UsualRetry()
 			retry.PerAttemptTimeout = 200 * ms
 			play(t, config(retry), func(t *testing.T, s scene) {
 				const workers = 8
@@ -349,7 +349,7 @@ type inboundRestart struct {
 func (r *inboundRestart) play(t *testing.T, deadline, away time.Duration) {
 	last := testserver.Start(t)
 	last.On("*", text("here"))
-	retrier := mustNew(t, mustSet(t, config(usual.Retry())), quiet)
+	retrier := mustNew(t, mustSet(t, config(spec.UsualRetry())), quiet)
 	below := last.Dial(t, retrier.DialOptions()...)
 	middle := testserver.Start(t, testserver.ServerOptions(retrier.ServerOptions()...),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, below, true) })))

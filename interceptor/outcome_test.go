@@ -37,7 +37,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -125,7 +125,7 @@ func sourceTexts(t *testing.T, pattern string) (found []string) {
 		t.Skipf("the sources of gRPC are not at %s", file)
 	}
 	expression := regexp.MustCompile(pattern)
-	must.Do(t, filepath.WalkDir(filepath.Dir(file), func(path string, _ fs.DirEntry, err error) error {
+	testkit.NoError(t, filepath.WalkDir(filepath.Dir(file), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -172,7 +172,7 @@ func TestUnsent_GRPCRetries(t *testing.T) {
 				} else {
 					opts = append(opts, grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()))
 				}
-				conn := must.Get(grpc.NewClient(row.scheme+":///orders", opts...))(t)
+				conn := testkit.Must(grpc.NewClient(row.scheme+":///orders", opts...))(t)
 				defer conn.Close()
 				for _, desc := range []*grpc.StreamDesc{nil, serverStream, nil, serverStream} {
 					j.attempts = nil
@@ -424,7 +424,7 @@ func TestOutcome_Cuts(t *testing.T) {
 				if err := call(get); err != nil || len(j.attempts) != 2 {
 					t.Errorf("%v after %d attempts; want OK after 2", err, len(j.attempts))
 				}
-				stream := must.Get(conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, get))(t)
+				stream := testkit.Must(conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, get))(t)
 				_ = stream.CloseSend()
 				if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
 					t.Errorf("stream: %v; want OK", err)
@@ -455,7 +455,7 @@ func TestOutcome_ProxyAnswers(t *testing.T) {
 	reset := func(code http2.ErrCode) func(f *http2.Framer, id uint32) {
 		return func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, code) }
 	}
-	page := must.Get(os.ReadFile("../docs/proxies.md"))(t)
+	page := testkit.Must(os.ReadFile("../docs/proxies.md"))(t)
 	for name, row := range map[string]struct {
 		answer func(f *http2.Framer, id uint32)
 		code   codes.Code

@@ -24,8 +24,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -266,8 +266,8 @@ func TestPanic_Stream(t *testing.T) {
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
 func panickingStream(t *testing.T, s scene, method string, number int) {
 	t.Helper()
-	s.On(get, moves.Play(moves.Receive(1), moves.Pause(1500*ms)).Then(down()),
-		moves.Play(moves.SendHeader(nil), moves.Echo(0)), testserver.Hang())
+	s.On(get, faults.Play(faults.Receive(1), faults.Pause(1500*ms)).Then(down()),
+		faults.Play(faults.SendHeader(nil), faults.Echo(0)), testserver.Hang())
 	var n atomic.Int64
 	conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
 		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, name string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -55,7 +55,7 @@ func TestRelease_Context(t *testing.T) {
 			"success":     {text("a")},
 			"failures":    {down()},
 			"a retry":     {down(), text("a")},
-			"two at once": {moves.Play(moves.Receive(1), moves.Pause(2*time.Second), say("a")), text("b")},
+			"two at once": {faults.Play(faults.Receive(1), faults.Pause(2*time.Second), say("a")), text("b")},
 		} {
 			for kind, desc := range callKinds {
 				t.Run(fmt.Sprint(name, ", ", how, ", ", kind), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRelease_Context(t *testing.T) {
 						if desc == nil {
 							_, err = s.call(ctx, get)
 						} else {
-							stream := must.Get(s.conn.NewStream(ctx, desc, get))(t)
+							stream := testkit.Must(s.conn.NewStream(ctx, desc, get))(t)
 							send(t, stream, "x")
 							_ = stream.CloseSend()
 							_, err = receive(stream)

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func TestReplayLog_Copies(t *testing.T) {
@@ -32,7 +32,7 @@ func TestReplayLog_Copies(t *testing.T) {
 		}
 	}
 	n := 0
-	must.Do(t, l.replay(func(got any) error {
+	testkit.NoError(t, l.replay(func(got any) error {
 		if !proto.Equal(got.(proto.Message), wrapperspb.String(text(n))) {
 			t.Errorf("message %d is %.20v", n, got)
 		}

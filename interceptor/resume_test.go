@@ -24,9 +24,9 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -34,9 +34,9 @@ import (
 func TestResume_Hedged(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get,
-			moves.Play(moves.Receive(1), say("1", "2")).Then(down()),
+			faults.Play(faults.Receive(1), say("1", "2")).Then(down()),
 			testserver.Hang(),
-			moves.Play(moves.Receive(1), say("3", "4")))
+			faults.Play(faults.Receive(1), say("3", "4")))
 		next := func(last proto.Message) (proto.Message, bool) {
 			m, ok := last.(*wrapperspb.StringValue)
 			return wrapperspb.String("after " + m.GetValue()), ok
@@ -59,7 +59,7 @@ func TestResume_NoRequest(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1), say("1", "2")).Then(down()), moves.Play(moves.Receive(1), say("1")))
+				s.On(get, faults.Play(faults.Receive(1), say("1", "2")).Then(down()), faults.Play(faults.Receive(1), say("1")))
 				got, _, err := s.whole(t, serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) { return next, true }))
 				if got != "[1 2]" || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
 					t.Errorf("%s, %v (%s) after %d attempts; want the server's error", got, err, reasonOf(err), s.Count(get))
@@ -81,10 +81,10 @@ func after(last proto.Message) (proto.Message, bool) {
 func TestResume(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			moves.Play(moves.Receive(1), say("1", "2")).Then(down()),
+			faults.Play(faults.Receive(1), say("1", "2")).Then(down()),
 			down(), // and the next attempt does not get anywhere
-			moves.Play(moves.Receive(1), say("3"), moves.Cut()),
-			moves.Play(moves.Receive(1), say("4")))
+			faults.Play(faults.Receive(1), say("3"), faults.Cut()),
+			faults.Play(faults.Receive(1), say("4")))
 		time.AfterFunc(time.Second, s.conn.ResetConnectBackoff)
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
@@ -109,11 +109,11 @@ func TestResume(t *testing.T) {
 // So is the message of an attempt that the call was committed to before, since the application asked for headers.
 func TestResume_BoundAfterHeaders(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), down(), moves.Play(moves.Receive(1), say("1")).Then(down()), down())
+		s.On(get, down(), down(), faults.Play(faults.Receive(1), say("1")).Then(down()), down())
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		_ = stream.CloseSend()
-		must.Get(stream.Header())(t)
+		testkit.Must(stream.Header())(t)
 		got, err := receive(stream)
 		if fmt.Sprint(got) != "[1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 6 {
 			t.Errorf("%v, %s after %d attempts; want three after the one that brought a message", got, reasonOf(err), s.Count(get))
@@ -124,12 +124,12 @@ func TestResume_BoundAfterHeaders(t *testing.T) {
 func TestResume_Copy(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			moves.Play(moves.Receive(1), say("7")).Then(down()),
-			moves.Play(moves.Receive(1), say("8")))
+			faults.Play(faults.Receive(1), say("7")).Then(down()),
+			faults.Play(faults.Receive(1), say("8")))
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		m := new(wrapperspb.StringValue)
-		must.Do(t, stream.RecvMsg(m))
+		testkit.NoError(t, stream.RecvMsg(m))
 		m.Value = "the application's now"
 		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "8" {
 			t.Errorf("%v, %v", m, err)
@@ -160,7 +160,7 @@ func feed(some int, pause time.Duration, end ...testserver.Step) testserver.Step
 	for i := range texts {
 		texts[i] = strconv.Itoa(i)
 	}
-	step := moves.Play(moves.Receive(1), moves.Pause(pause), say(texts...))
+	step := faults.Play(faults.Receive(1), faults.Pause(pause), say(texts...))
 	if len(end) > 0 {
 		step = step.Then(end[0])
 	}
@@ -197,7 +197,7 @@ func TestForever_Ends(t *testing.T) {
 		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *spec.Policy) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded},
 		"the budget":                           {prepare: next(), change: func(s *spec.Policy) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted},
 		"no connection": {prepare: func(_ *testing.T, s scene) {
-			s.On(get, moves.Play(moves.Receive(1), say("0"), moves.Pause(time.Second), moves.Cut()))
+			s.On(get, faults.Play(faults.Receive(1), say("0"), faults.Pause(time.Second), faults.Cut()))
 			time.AfterFunc(500*ms, s.Down)
 		}, reason: policy.ReasonNotConnected},
 		"Retrier.Close": {prepare: func(_ *testing.T, s scene) {
@@ -295,7 +295,7 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				server := testserver.Start(t)
-				server.On("*", moves.Play(moves.Receive(1), say("1")).Then(down()))
+				server.On("*", faults.Play(faults.Receive(1), say("1")).Then(down()))
 				r := mustNew(t, mustSet(t, row.config()), quiet, interceptor.WithRandom(func() float64 { return 0.5 }))
 				conn := server.Dial(t, r.DialOptions()...)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -389,7 +389,7 @@ func TestResume_NotBeyondTheContext(t *testing.T) {
 		stream := s.open(t, ctx, serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) { asked++; return nil, false }))
 		send(t, stream, "from the start")
 		_ = stream.CloseSend()
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+		testkit.NoError(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		synctest.Wait() // the interceptor has the end
 		cancel()
 		time.Sleep(time.Second)

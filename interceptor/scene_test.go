@@ -29,7 +29,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -75,17 +75,17 @@ func config(retry spec.Retry) spec.Config {
 
 func mustParse(tb testing.TB, text string) *policy.Set {
 	tb.Helper()
-	return must.Get(policy.Parse("retry.yaml", []byte(text)))(tb)
+	return testkit.Must(policy.Parse("retry.yaml", []byte(text)))(tb)
 }
 
 func mustSet(tb testing.TB, c spec.Config) *policy.Set {
 	tb.Helper()
-	return must.Get(policies.NewSet(c))(tb)
+	return testkit.Must(policies.NewSet(c))(tb)
 }
 
 func mustPolicy(tb testing.TB, s spec.Policy) *policy.Policy {
 	tb.Helper()
-	return must.Get(policies.New(s))(tb)
+	return testkit.Must(policies.New(s))(tb)
 }
 
 // journal is an observer that keeps events.
@@ -292,7 +292,7 @@ func over(t *testing.T, r *interceptor.Retrier, lis *bufconn.Listener, opts ...g
 	t.Helper()
 	all := append(r.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))
-	conn := must.Get(grpc.NewClient("passthrough:///memory", append(all, opts...)...))(t)
+	conn := testkit.Must(grpc.NewClient("passthrough:///memory", append(all, opts...)...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -37,7 +37,7 @@ func (s scene) tell(t *testing.T, desc *grpc.StreamDesc, method string, opts ...
 			got = []string{reply}
 		}
 	} else {
-		stream := must.Get(s.conn.NewStream(t.Context(), desc, method, opts...))(t)
+		stream := testkit.Must(s.conn.NewStream(t.Context(), desc, method, opts...))(t)
 		send(t, stream, "x")
 		_ = stream.CloseSend()
 		got, err = receive(stream)
@@ -75,7 +75,7 @@ func TestScript(t *testing.T) {
 	past := metadata.Pairs("retry-after", "Fri, 31 Dec 1999 23:59:59 GMT")
 	inHeader := down().Header(metadata.Pairs("retry-after", "5"))
 	says := func(code codes.Code, message string) testserver.Step { return testserver.Fail(code, message) }
-	list := func(texts ...string) testserver.Step { return moves.Play(moves.Receive(1), say(texts...)) }
+	list := func(texts ...string) testserver.Step { return faults.Play(faults.Receive(1), say(texts...)) }
 	cut := list("1").Then(down())
 	var thousand []string
 	for n := range 1000 {
@@ -126,7 +126,7 @@ func TestScript(t *testing.T) {
 			want: `["a" "b" "c"] Unavailable committed [] 0s`,
 		},
 		"messages, and one that is cut": {
-			only: "server stream, bidi", script: script{moves.Play(moves.Receive(1), say("a", "b"), moves.Cut())},
+			only: "server stream, bidi", script: script{faults.Play(faults.Receive(1), say("a", "b"), faults.Cut())},
 			want: `["a" "b"] Unavailable committed [] 0s`,
 		},
 		"many messages after three failures": {
@@ -145,7 +145,7 @@ func TestScript(t *testing.T) {
 		"one that is none":                  {opts: options{interceptor.Policy(nil)}, script: script{down()}, want: `[] Unavailable non_retryable [] 0s`},
 		"an attempt that is too slow":       {config: config(hasty()), only: "unary, server stream", script: script{testserver.Hang(), text("a")}, want: `["a"] OK succeeded [1.1s] 1.1s`},
 		"so too, and a stream that takes long": {
-			config: config(hasty()), only: "server stream", script: script{testserver.Hang(), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Minute), say("b"))},
+			config: config(hasty()), only: "server stream", script: script{testserver.Hang(), faults.Play(faults.Receive(1), say("a"), faults.Pause(time.Minute), say("b"))},
 			want: `["a" "b"] OK succeeded [1.1s] 1m1.1s`,
 		},
 		"slow, and fails in the backoff": {
@@ -157,7 +157,7 @@ func TestScript(t *testing.T) {
 			want: `[] NotFound non_retryable [] 1.05s`,
 		},
 		"no hedge after the first message": {
-			config: hedged(), only: "server stream", script: script{moves.Play(moves.Receive(1), moves.Pause(50*ms), say("a"), moves.Pause(time.Minute), say("b"))},
+			config: hedged(), only: "server stream", script: script{faults.Play(faults.Receive(1), faults.Pause(50*ms), say("a"), faults.Pause(time.Minute), say("b"))},
 			want: `["a" "b"] OK succeeded [] 1m0.05s`,
 		},
 		"a classifier finds a failure better":   {options: judged, script: script{says(codes.Unknown, "deadlock"), text("a")}, want: once},

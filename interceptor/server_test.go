@@ -23,7 +23,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -32,7 +32,7 @@ import (
 func TestChain_Outage(t *testing.T) {
 	t.Parallel()
 	const once, all = 3, 27
-	shown := string(must.Get(os.ReadFile("../docs/chains.md"))(t)) + string(must.Get(os.ReadFile("../docs/diagrams/chain.svg"))(t))
+	shown := string(testkit.Must(os.ReadFile("../docs/chains.md"))(t)) + string(testkit.Must(os.ReadFile("../docs/diagrams/chain.svg"))(t))
 	for _, want := range []string{
 		fmt.Sprintf("| on every hop, or on every hop but the first, which has gRPC's own retries | %d |\n"+
 			"| on one hop in the middle | 9 |\n| nowhere | %d |\n", once, all),
@@ -431,7 +431,7 @@ func slowly(t *testing.T, rule string, budget string, calls int) (atD float64) {
 		s := chain{guards: "BC", retry: retry, unary: true}.start(t)
 		s.d.On(get, text(""))
 		for range 8 { // so that each service knows that the next one is fast
-			must.Do(t, ask(t.Context(), s.user, true))
+			testkit.NoError(t, ask(t.Context(), s.user, true))
 		}
 		s.d.Reset()
 		s.d.On(get, testserver.Hang())

@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -115,7 +115,7 @@ func TestState_NoReading(t *testing.T) {
 	t.Parallel()
 	unread := struct{ budget.Budget }{budget.Unlimited}
 	r := mustNew(t, mustSet(t, spec.Config{}), quiet, interceptor.WithBudget("mine", forAll(unread)))
-	must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
+	testkit.NoError(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
 	if b := inUse(r); len(b) != 1 || !math.IsInf(b[0].Balance, 1) || !math.IsInf(b[0].Capacity, 1) {
 		t.Errorf("%+v; want one that is infinite", b)
 	}
@@ -125,8 +125,8 @@ func TestState_NoReading(t *testing.T) {
 func TestState_NotFinite(t *testing.T) {
 	t.Parallel()
 	for _, is := range []budget.State{{Balance: math.NaN(), Capacity: 9}, {Balance: 1, Capacity: math.NaN()}, {Balance: math.Inf(1), Capacity: 9}, {Capacity: math.Inf(-1)}} {
-		r := must.Get(interceptor.New(must.Get(policies.NewSet(spec.Config{}))(t), quiet, interceptor.WithBudget("mine", forAll(stated{budget.Unlimited, is}))))(t)
-		must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
+		r := testkit.Must(interceptor.New(testkit.Must(policies.NewSet(spec.Config{}))(t), quiet, interceptor.WithBudget("mine", forAll(stated{budget.Unlimited, is}))))(t)
+		testkit.NoError(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
 		s := r.State()
 		if b := s.Budgets[0]; b.Balance != 0 || b.Capacity != 0 || !strings.Contains(fmt.Sprint(s.Warnings), "budget: mine: cannot be read, since it has a balance") {
 			t.Errorf("%+v, %v", b, s.Warnings)
@@ -148,10 +148,10 @@ func TestState_Reload(t *testing.T) {
 	cut := config(plain())
 	cut.MaxAttemptsLimit = 2 // of three: a warning
 	for _, c := range []spec.Config{cut, {}} {
-		set := must.Get(policies.NewSet(c))(t)
+		set := testkit.Must(policies.NewSet(c))(t)
 		sets = append(sets, set)
 	}
-	r := must.Get(interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
+	r := testkit.Must(interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 	var reloads sync.WaitGroup
 	defer reloads.Wait()
 	var over atomic.Bool

@@ -24,14 +24,14 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Streams that are cut together take the retries of the reads with whom they share a balance. docs/streams.md has these figures,
 // and says to give streams a budget of their own.
 func TestStreams_ShareBudget(t *testing.T) {
-	page := string(must.Get(os.ReadFile("../docs/streams.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../docs/streams.md"))(t))
 	const own = "budgets: [{name: streams, bucket: {size: %d}}]\n"
 	rows := []int{10, 100}
 	if *allRows {
@@ -88,7 +88,7 @@ methodConfig:
 	server := grpc.NewServer(grpc.UnknownServiceHandler(c.handle))
 	go func() { _ = server.Serve(lis) }() // returns an error when the server is stopped
 	t.Cleanup(server.Stop)
-	c.conn = must.Get(grpc.NewClient("passthrough:///cut", append(r.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	c.conn = testkit.Must(grpc.NewClient("passthrough:///cut", append(r.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
 	t.Cleanup(func() { _ = c.conn.Close() })
 	return c

@@ -21,9 +21,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -45,7 +45,7 @@ func TestStreamSend_Over(t *testing.T) {
 	for want, desc := range map[error]*grpc.StreamDesc{nil: serverStream, io.EOF: bidiStream} {
 		t.Run(fmt.Sprint(want), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play().Then(down()))
+				s.On(get, faults.Play().Then(down()))
 				stream := s.open(t, t.Context(), desc)
 				if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
 					t.Fatal(err)
@@ -98,7 +98,7 @@ func TestStreamSend_InnerGoroutines(t *testing.T) {
 			}
 			return &racer{ClientStream: stream}
 		})
-		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
+		s.On(get, faults.Play(faults.Receive(0)).Then(down()), faults.Play(faults.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		for i := range n {
 			send(t, stream, fmt.Sprint(i))
@@ -118,15 +118,15 @@ func TestStreamSend_InnerGoroutines(t *testing.T) {
 
 func TestStreamSend_Prepared(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(1), moves.Play(moves.Echo(0)))
+		s.On(get, down().Times(1), faults.Play(faults.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.UseCompressor(gzip.Name))
 		send(t, stream, "a")
 		time.Sleep(time.Second)
 		send(t, stream, "b") // the second attempt
 		p := new(grpc.PreparedMsg)
-		must.Do(t, p.Encode(stream, wrapperspb.String("prepared")))
+		testkit.NoError(t, p.Encode(stream, wrapperspb.String("prepared")))
 		for range 2 {
-			must.Do(t, stream.SendMsg(p))
+			testkit.NoError(t, stream.SendMsg(p))
 		}
 		_ = stream.CloseSend()
 		if got, err := receive(stream); fmt.Sprint(got) != "[a b prepared prepared]" || err != io.EOF {
@@ -137,7 +137,7 @@ func TestStreamSend_Prepared(t *testing.T) {
 
 func TestStreamSend_NotEncodable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0)))
+		s.On(get, faults.Play(faults.Receive(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		err := stream.SendMsg(&note{"no protobuf"})
@@ -194,10 +194,10 @@ func TestStreamSend_MessageItself(t *testing.T) {
 			}
 			return &spy{stream, func(m any) { seen = append(seen, m) }}
 		})
-		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
-		stream := must.Get(conn.NewStream(t.Context(), serverStream, get))(t)
+		s.On(get, down(), faults.Play(faults.Receive(1), say("a")))
+		stream := testkit.Must(conn.NewStream(t.Context(), serverStream, get))(t)
 		m := wrapperspb.String("x")
-		must.Do(t, stream.SendMsg(m))
+		testkit.NoError(t, stream.SendMsg(m))
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || len(seen) != 1 || seen[0] != m {
 			t.Errorf("%v, %v; seen %v", got, err, seen)
 		}
@@ -290,13 +290,13 @@ func TestStreamSend_InnerInterceptors(t *testing.T) {
 					}
 					return stream
 				})
-				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
+				s.On(get, faults.Play(faults.Receive(0)).Then(down()), faults.Play(faults.Echo(0)))
 				stream := s.open(t, t.Context(), bidiStream)
 				m := wrapperspb.String("a")
-				must.Do(t, stream.SendMsg(m))
+				testkit.NoError(t, stream.SendMsg(m))
 				synctest.Wait()
 				m.Value = "b" // the application uses its message again
-				must.Do(t, stream.SendMsg(m))
+				testkit.NoError(t, stream.SendMsg(m))
 				synctest.Wait()
 				m.Value = "c"
 				_ = stream.CloseSend()
@@ -311,7 +311,7 @@ func TestStreamSend_InnerInterceptors(t *testing.T) {
 
 func TestStreamSend_PrepareBeside(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0), say("sum")))
+		s.On(get, faults.Play(faults.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		done := make(chan error)
 		go func() { // gRPC lets messages be prepared in any goroutine
@@ -344,7 +344,7 @@ func TestStreamSend_TooLarge(t *testing.T) {
 	retry := plain()
 	retry.RetryableStatusCodes = []codes.Code{codes.ResourceExhausted, codes.Unavailable}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0)))
+		s.On(get, faults.Play(faults.Receive(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxCallSendMsgSize(100))
 		send(t, stream, "small")
 		synctest.Wait()
@@ -363,7 +363,7 @@ func TestStreamSend_TooLarge(t *testing.T) {
 func TestStreamSend_OnlySends(t *testing.T) {
 	const limit = 1000
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0)))
+		s.On(get, faults.Play(faults.Receive(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(limit))
 		most := int64(0)
 		for range 1000 {
@@ -398,7 +398,7 @@ func TestStreamSend_MutatingInterceptor(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		var seen []string
 		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return stamping{stream, &seen} })
-		s.On(get, moves.Play(moves.Receive(0)).Then(down()).Times(2), moves.Play(moves.Echo(0)))
+		s.On(get, faults.Play(faults.Receive(0)).Then(down()).Times(2), faults.Play(faults.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a", "b")
 		_ = stream.CloseSend()
@@ -413,8 +413,8 @@ func TestStreamSend_MutatingInterceptor(t *testing.T) {
 func TestStreamSend_Blocked(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]testserver.Step{
-		"committed":   moves.Play(moves.Pause(time.Second), say("a"), moves.Pause(time.Hour)),
-		"uncommitted": moves.Play(moves.Pause(time.Hour)),
+		"committed":   faults.Play(faults.Pause(time.Second), say("a"), faults.Pause(time.Hour)),
+		"uncommitted": faults.Play(faults.Pause(time.Hour)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -477,7 +477,7 @@ func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 					return &failsLater{ClientStream: stream, failed: make(chan struct{})}
 				})
-				s.On(get, moves.Play(moves.Receive(1), say("first", "second"), moves.Pause(time.Hour)))
+				s.On(get, faults.Play(faults.Receive(1), say("first", "second"), faults.Pause(time.Hour)))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var finished []codes.Code
@@ -530,7 +530,7 @@ func TestStreamSend_UnkeptAndEnded(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
+		s.On(get, faults.Play(faults.Receive(1), faults.Pause(time.Second)).Then(down()), faults.Play(faults.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(20))
 		send(t, stream, "x")
 		var got []string
@@ -568,7 +568,7 @@ func TestStreamSend_RefusedWhileReceiving(t *testing.T) {
 		t.Run(fmt.Sprint(committed), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &refusesSecond{ClientStream: stream} })
-				s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Minute)))
+				s.On(get, faults.Play(faults.Receive(1), faults.Pause(time.Minute)))
 				stream, begun := s.open(t, t.Context(), bidiStream), time.Now()
 				send(t, stream, "x")
 				if committed {
@@ -598,7 +598,7 @@ func (p paced) SendMsg(m any) error {
 func TestStreamSend_EndsInTheReplay(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return paced{stream} })
-		s.On(get, moves.Play(moves.Receive(3)).Then(down()), down(), moves.Play(moves.Receive(0), say("a")))
+		s.On(get, faults.Play(faults.Receive(3)).Then(down()), down(), faults.Play(faults.Receive(0), say("a")))
 		stream := s.open(t, t.Context(), clientStream)
 		for range 30 {
 			send(t, stream, "x")
@@ -626,10 +626,10 @@ func (d *deaf) RecvMsg(m any) error {
 func TestStreamResend_Grows(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			moves.Play(moves.Receive(1)).Then(down()),
-			moves.Play(moves.Receive(2)).Then(down()),
-			moves.Play(moves.Receive(3)).Then(down()),
-			moves.Play(moves.Receive(0), say("a", "b", "c", "d")))
+			faults.Play(faults.Receive(1)).Then(down()),
+			faults.Play(faults.Receive(2)).Then(down()),
+			faults.Play(faults.Receive(3)).Then(down()),
+			faults.Play(faults.Receive(0), say("a", "b", "c", "d")))
 		stream := s.open(t, t.Context(), bidiStream)
 		for _, text := range []string{"a", "b", "c", "d"} {
 			send(t, stream, text)
@@ -658,13 +658,13 @@ func TestStreamResend_Close(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(counting))...)
 		s.On(get,
-			moves.Play(moves.Receive(0)).Then(down()),
-			moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down()), // fails once all is sent again
-			moves.Play(moves.Receive(0), say("sum")))
-		stream := must.Get(conn.NewStream(t.Context(), clientStream, get))(t)
+			faults.Play(faults.Receive(0)).Then(down()),
+			faults.Play(faults.Receive(1), faults.Pause(time.Second)).Then(down()), // fails once all is sent again
+			faults.Play(faults.Receive(0), say("sum")))
+		stream := testkit.Must(conn.NewStream(t.Context(), clientStream, get))(t)
 		send(t, stream, "a", "b")
 		_ = stream.CloseSend()
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+		testkit.NoError(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		all := s.heardBy()
 		if all[0] != "[a b]." || all[2] != "[a b]." || closed != 3 {
 			t.Errorf("the attempts heard %s, with %d closes; want one for each of 3 attempts", all, closed)
@@ -685,10 +685,10 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 	for i := range streams {
 		n := 5 + i%20
 		s.On(get,
-			moves.Play(moves.Receive(1+i%n)).Then(down()),
-			moves.Play().Then(down()),
-			moves.Play(moves.Receive(1+i%3)).Then(down()),
-			moves.Play(moves.Echo(0)))
+			faults.Play(faults.Receive(1+i%n)).Then(down()),
+			faults.Play().Then(down()),
+			faults.Play(faults.Receive(1+i%3)).Then(down()),
+			faults.Play(faults.Echo(0)))
 		if !s.echoes(t, n) {
 			failed++
 		}
@@ -701,7 +701,7 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 // A RecvMsg that waits for a message which the server sends only after the application has sent more keeps no other call of the application
 // waiting, whatever RecvMsg's first step comes before. `make random` meets the moments: there the lock has random delays.
 func TestStreamProgress_BesideRecvMsg(t *testing.T) {
-	failsFirst := []testserver.Step{moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(3), say("ok"))}
+	failsFirst := []testserver.Step{faults.Play(faults.Receive(1)).Then(down()), faults.Play(faults.Receive(3), say("ok"))}
 	for name, row := range map[string]struct {
 		server  []testserver.Step
 		prepare func(t *testing.T, stream grpc.ClientStream)
@@ -728,7 +728,7 @@ func TestStreamProgress_BesideRecvMsg(t *testing.T) {
 			opts: []grpc.CallOption{grpc.MaxRetryRPCBufferSize(100)},
 		},
 		"Header of a committed stream": {
-			server:  []testserver.Step{moves.Play(moves.SendHeader(nil), moves.Receive(1), say("ok"))},
+			server:  []testserver.Step{faults.Play(faults.SendHeader(nil), faults.Receive(1), say("ok"))},
 			prepare: func(_ *testing.T, stream grpc.ClientStream) { stream.Context() },
 			call: func(stream grpc.ClientStream) {
 				_, _ = stream.Header()
@@ -801,9 +801,9 @@ func (s scene) progress(t *testing.T) string {
 	s.Reset()
 	var steps []testserver.Step
 	for range rand.IntN(3) {
-		steps = append(steps, moves.Play(moves.Receive(rand.IntN(4)), moves.Pause(some(5))).Then(down()))
+		steps = append(steps, faults.Play(faults.Receive(rand.IntN(4)), faults.Pause(some(5))).Then(down()))
 	}
-	steps = append(steps, moves.Play(moves.Receive(5), moves.SendHeader(nil), moves.Pause(some(3)), say("ok"), moves.Receive(0)))
+	steps = append(steps, faults.Play(faults.Receive(5), faults.SendHeader(nil), faults.Pause(some(3)), say("ok"), faults.Receive(0)))
 	s.On(get, steps...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -46,8 +46,8 @@ func TestStreamHeader_ThroughAllAttempts(t *testing.T) {
 
 func TestStreamHeader_Hedged(t *testing.T) {
 	brings := func(after time.Duration, name string) testserver.Step {
-		return moves.Play(moves.Pause(after), moves.SendHeader(metadata.Pairs("who", name)),
-			moves.Pause(time.Second), say(name))
+		return faults.Play(faults.Pause(after), faults.SendHeader(metadata.Pairs("who", name)),
+			faults.Pause(time.Second), say(name))
 	}
 	for name, row := range map[string]struct {
 		ask           time.Duration // when the header is asked for
@@ -138,7 +138,7 @@ func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
 		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 			return &lateHeader{stream, func() { time.Sleep(300 * ms) }}
 		})
-		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
+		s.On(get, faults.Play(faults.Receive(1), say("a"), faults.Pause(time.Hour)))
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
 			stream := s.open(t, ctx, bidiStream)
@@ -156,7 +156,7 @@ func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
 // Header beside a RecvMsg returns as soon as there are headers, as in gRPC, though no message has come.
 func TestStreamHeader_BesideReceiverAndContext(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(metadata.Pairs("who", "1")), moves.Pause(10*time.Second), say("a")))
+		s.On(get, faults.Play(faults.Receive(1), faults.SendHeader(metadata.Pairs("who", "1")), faults.Pause(10*time.Second), say("a")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
 		start := time.Now()
@@ -177,7 +177,7 @@ func TestStreamHeader_BesideReceiverAndContext(t *testing.T) {
 func TestStreamHeader_BesideSender(t *testing.T) {
 	slowObserver := interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { time.Sleep(time.Second) }})
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable)), moves.Play(moves.SendHeader(metadata.Pairs("who", "2"))).Then(testserver.Hang()))
+		s.On(get, faults.Play(faults.Receive(1)).Then(testserver.Fail(codes.Unavailable)), faults.Play(faults.SendHeader(metadata.Pairs("who", "2"))).Then(testserver.Hang()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		stream := s.open(t, ctx, bidiStream)
@@ -199,7 +199,7 @@ func TestStreamHeader_BesideSender(t *testing.T) {
 
 // takes is an attempt that receives all messages, and answers after a while.
 func takes(after time.Duration, answer string) testserver.Step {
-	return moves.Play(moves.Receive(0), moves.Pause(after), say(answer))
+	return faults.Play(faults.Receive(0), faults.Pause(after), say(answer))
 }
 
 // hedgedKinds are the kinds of streams that are hedged: the application sends one message.
@@ -218,9 +218,9 @@ func streamEnd(err error) error {
 // The first attempt gets headers, which the application has not requested, and loses.
 func TestStreamHedge_WinnersMetadata(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
-		who := func(name string) moves.Move { return moves.SendHeader(metadata.Pairs("who", name)) }
-		s.On(get, moves.Play(who("first"), moves.Pause(time.Hour)).Trailer(metadata.Pairs("who", "first")),
-			moves.Play(who("second"), moves.Receive(1), say("second")).Trailer(metadata.Pairs("who", "second")))
+		who := func(name string) faults.Move { return faults.SendHeader(metadata.Pairs("who", name)) }
+		s.On(get, faults.Play(who("first"), faults.Pause(time.Hour)).Trailer(metadata.Pairs("who", "first")),
+			faults.Play(who("second"), faults.Receive(1), say("second")).Trailer(metadata.Pairs("who", "second")))
 		var (
 			header, trailer metadata.MD
 			from            peer.Peer
@@ -334,7 +334,7 @@ func TestStreamHedge_Moments(t *testing.T) {
 	}{
 		"context as an attempt fails": {serverStream, down().Delay(5 * ms), func(s grpc.ClientStream, _ context.CancelFunc) { s.Context() }},
 		"trailer as an attempt fails": {serverStream, down().Delay(5 * ms), func(s grpc.ClientStream, _ context.CancelFunc) { s.Trailer() }},
-		"headers as the call is cancelled": {serverStream, moves.Play(moves.Pause(5*ms), moves.SendHeader(nil), moves.Pause(time.Hour)), func(s grpc.ClientStream, cancel context.CancelFunc) {
+		"headers as the call is cancelled": {serverStream, faults.Play(faults.Pause(5*ms), faults.SendHeader(nil), faults.Pause(time.Hour)), func(s grpc.ClientStream, cancel context.CancelFunc) {
 			go cancel()
 			_, _ = s.Header()
 		}},

@@ -21,9 +21,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -71,7 +71,7 @@ func TestStreamSingle_SlowReader(t *testing.T) {
 						if !desc.ServerStreams {
 							answer = say("a")
 						}
-						s.On(get, moves.Play(moves.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
+						s.On(get, faults.Play(faults.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
 						bare := s.slowly(t, s.Dial(t), way, desc)
 						ours := s.slowly(t, s.Dial(t, s.retrier.DialOptions()...), way, desc)
 						if fmt.Sprint(ours) != fmt.Sprint(bare) || bare.end != io.EOF {
@@ -90,7 +90,7 @@ func (s scene) slowly(t *testing.T, conn *grpc.ClientConn, way string, desc *grp
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	stream := must.Get(conn.NewStream(ctx, desc, get, grpc.OnFinish(func(err error) { seen.finished = append(seen.finished, status.Code(err)) })))(t)
+	stream := testkit.Must(conn.NewStream(ctx, desc, get, grpc.OnFinish(func(err error) { seen.finished = append(seen.finished, status.Code(err)) })))(t)
 	send(t, stream, "x")
 	_ = stream.CloseSend()
 	synctest.Wait()
@@ -119,7 +119,7 @@ func (s scene) slowly(t *testing.T, conn *grpc.ClientConn, way string, desc *grp
 // After the deadline, RecvMsg still returns a server's error that arrived before it.
 func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 	play(t, spec.Config{}, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Fail(codes.NotFound)))
+		s.On(get, faults.Play(faults.Receive(1), say("a")).Then(testserver.Fail(codes.NotFound)))
 		ctx, cancel := context.WithCancel(t.Context())
 		stream := s.open(t, ctx, bidiStream)
 		send(t, stream, "x")
@@ -137,10 +137,10 @@ func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 // RecvMsg that follows an error returns what gRPC's does, even if that has the code of the first.
 func TestStreamSingle_AnotherError(t *testing.T) {
 	play(t, spec.Config{}, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0), say("a")))
+		s.On(get, faults.Play(faults.Receive(0), say("a")))
 		var ends []string
 		for _, conn := range []*grpc.ClientConn{s.conn, s.Dial(t)} {
-			stream := must.Get(conn.NewStream(t.Context(), clientStream, get))(t)
+			stream := testkit.Must(conn.NewStream(t.Context(), clientStream, get))(t)
 			_ = stream.CloseSend()
 			synctest.Wait() // the second error depends on whether gRPC has the server's end
 			ends = append(ends, fmt.Sprint(stream.RecvMsg(nil), stream.RecvMsg(new(wrapperspb.StringValue))))
@@ -210,7 +210,7 @@ func (h *hoarder) RecvMsg(m any) error {
 // Headers are asked for, there are none, and the application leaves.
 func TestStreamSingle_NoHeaders(t *testing.T) {
 	play(t, spec.Config{}, func(t *testing.T, s scene) {
-		s.On(get, moves.Play().Then(testserver.Fail(codes.NotFound)))
+		s.On(get, faults.Play().Then(testserver.Fail(codes.NotFound)))
 		stream := s.open(t, t.Context(), bidiStream)
 		if header, err := stream.Header(); header != nil || err != nil {
 			t.Errorf("%v, %v", header, err)
@@ -257,13 +257,13 @@ func TestStreamSingle_LeftAfterCalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, options := of()
 			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Hang()))
+				s.On(get, faults.Play(faults.Receive(1), say("a")).Then(testserver.Hang()))
 				ctx, cancel := context.WithCancel(t.Context())
 				stream := s.open(t, ctx, bidiStream)
 				send(t, stream, "x")
-				must.Get(stream.Header())(t)
-				must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-				must.Do(t, stream.CloseSend())
+				testkit.Must(stream.Header())(t)
+				testkit.NoError(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+				testkit.NoError(t, stream.CloseSend())
 				cancel()
 				s.overOnce(t, codes.Canceled, 1)
 			}, options...)

@@ -32,10 +32,9 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/inspect"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -165,14 +164,14 @@ func (s scene) noOverlap(t *testing.T, desc *grpc.StreamDesc, round int, options
 			stream, err := open(ctx, desc, cc, method, opts...)
 			return &overlap{ClientStream: stream, overlaps: seen}, err
 		}))...)
-	answer := moves.Play(moves.Receive(0), say("sum"))
+	answer := faults.Play(faults.Receive(0), say("sum"))
 	if desc.ServerStreams {
-		answer = moves.Play(moves.Receive(1), moves.SendHeader(nil), moves.Pause(2*ms), say("a", "b"), moves.Receive(0), say("c"))
+		answer = faults.Play(faults.Receive(1), faults.SendHeader(nil), faults.Pause(2*ms), say("a", "b"), faults.Receive(0), say("c"))
 	}
 	s.On(get,
-		moves.Play(moves.Receive(1+round%3)).Then(down().Delay(time.Duration(round)*ms)),
+		faults.Play(faults.Receive(1+round%3)).Then(down().Delay(time.Duration(round)*ms)),
 		down().Delay(time.Duration(round%4)*ms),
-		moves.Play(moves.Receive(1), moves.Pause(ms)).Then(down()),
+		faults.Play(faults.Receive(1), faults.Pause(ms)).Then(down()),
 		answer)
 	messages := []string{"1"}
 	if desc.ClientStreams {
@@ -203,7 +202,7 @@ func (s scene) noOverlap(t *testing.T, desc *grpc.StreamDesc, round int, options
 	synctest.Wait()
 	for n, a := range s.Attempts() {
 		heard := strings.Join(s.heard(n), "")
-		closed := inspect.HalfClosed(a)
+		closed := faults.HalfClosed(a)
 		if all := strings.Join(messages, ""); !strings.HasPrefix(all, heard) || closed && heard != all {
 			t.Errorf("round %d: attempt %d received %s, closed %v", round, n+1, heard, closed)
 		}
@@ -255,7 +254,7 @@ func TestStreamRules_OneAttempt(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					answer := func(who string) testserver.Step {
 						md := metadata.Pairs("who", who)
-						return moves.Play(moves.Receive(1), moves.SendHeader(md), moves.Pause(ms), say(who)).Trailer(md)
+						return faults.Play(faults.Receive(1), faults.SendHeader(md), faults.Pause(ms), say(who)).Trailer(md)
 					}
 					s.On(get, down(), answer("2"), answer("3"))
 					if first == "Context first" { // it commits to the first attempt
@@ -348,11 +347,11 @@ func TestStreamRules_GivenUpIsNoSuccess(t *testing.T) {
 						for moment := 1; moment < 40; moment++ {
 							s.Reset()
 							s.calls = nil
-							answer, want := moves.Play(moves.Receive(1), moves.Pause(ms), say("a")), "[a]"
+							answer, want := faults.Play(faults.Receive(1), faults.Pause(ms), say("a")), "[a]"
 							if desc.ServerStreams {
-								answer, want = moves.Play(moves.Receive(1), moves.Pause(ms), say("a"), moves.Pause(ms), say("b"), moves.Pause(ms)), "[a b]"
+								answer, want = faults.Play(faults.Receive(1), faults.Pause(ms), say("a"), faults.Pause(ms), say("b"), faults.Pause(ms)), "[a b]"
 							}
-							s.On(get, moves.Play(moves.Receive(1), moves.Pause(ms)).Then(down()), answer)
+							s.On(get, faults.Play(faults.Receive(1), faults.Pause(ms)).Then(down()), answer)
 							ctx, cancel := context.WithCancel(t.Context())
 							time.AfterFunc(time.Duration(moment)*ms/2+95*ms*time.Duration(moment%2), cancel) // in the first attempt, and around the second
 							var finished []error
@@ -406,7 +405,7 @@ func TestStreamRules_NobodyReceivesAhead(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					var count atomic.Int32
 					s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return receipts{stream, &count} })
-					s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
+					s.On(get, faults.Play(faults.Receive(1), say("a"), faults.Pause(time.Hour)))
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					stream := s.open(t, ctx, desc)
@@ -439,7 +438,7 @@ func TestStreamRules_SlowMeansWaitedFor(t *testing.T) {
 			t.Run(name+"/"+ask, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					s.connect()
-					s.On(get, testserver.Hang(), testserver.Hang(), moves.Play(moves.Receive(1), say("a")))
+					s.On(get, testserver.Hang(), testserver.Hang(), faults.Play(faults.Receive(1), say("a")))
 					stream := s.open(t, t.Context(), serverStream)
 					send(t, stream, "x")
 					time.Sleep(10 * time.Second) // the application does something else
@@ -475,7 +474,7 @@ func TestStream_OperationsRetry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(1), moves.SendHeader(nil), say("ok"), moves.Receive(0)))
+				s.On(get, faults.Play(faults.Receive(1)).Then(down()), faults.Play(faults.Receive(1), faults.SendHeader(nil), say("ok"), faults.Receive(0)))
 				stream := s.open(t, t.Context(), row.desc)
 				synctest.Wait()
 				if n := s.Count(get); n != 1 {
@@ -507,7 +506,7 @@ func TestStream_OthersWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.SendHeader(nil), say("ok"), moves.Pause(time.Second)))
+				s.On(get, faults.Play(faults.Receive(1)).Then(down()), faults.Play(faults.SendHeader(nil), say("ok"), faults.Pause(time.Second)))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "a")
 				began := time.Now()
@@ -538,7 +537,7 @@ func TestStream_SendBesideReceive(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(2), say("ok")))
+		s.On(get, faults.Play(faults.Receive(1)).Then(down()), faults.Play(faults.Receive(2), say("ok")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		began := time.Now()
@@ -569,7 +568,7 @@ func TestStream_UploadsAreNeverSlow(t *testing.T) {
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, moves.Play(moves.Receive(0), moves.Pause(time.Minute), say("ok")))
+					s.On(get, faults.Play(faults.Receive(0), faults.Pause(time.Minute), say("ok")))
 					stream := s.open(t, t.Context(), desc)
 					send(t, stream, "a")
 					time.Sleep(time.Minute)
@@ -601,7 +600,7 @@ func TestStream_CommittedIsGRPCs(t *testing.T) {
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 					return counting{stream, &n.send, &n.receive, &n.close}
 				})
-				s.On(get, moves.Play(moves.SendHeader(nil), moves.Echo(0)))
+				s.On(get, faults.Play(faults.SendHeader(nil), faults.Echo(0)))
 				stream := s.open(t, t.Context(), bidiStream, row.opts...)
 				if row.commit != nil {
 					row.commit(stream)
@@ -636,7 +635,7 @@ func (c counting) CloseSend() error    { *c.closes++; return c.ClientStream.Clos
 // A message that isn't protobuf's commits the stream before it is sent: a codec that gives its buffers away is asked once.
 func TestStream_ForeignMessageIsSentOnce(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play().Then(down()))
+		s.On(get, faults.Play().Then(down()))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodec(jsonStructs{}))
 		synctest.Wait()
 		_ = stream.SendMsg(new(jsonOrder))
@@ -671,7 +670,7 @@ func TestStream_ResponseTime(t *testing.T) {
 			retry.MaxAttempts = 2
 			p := &purse{grants: 9}
 			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(get, moves.Play().Then(down()), moves.Play(moves.Receive(0), moves.Pause(row.answer), say("a")))
+				s.On(get, faults.Play().Then(down()), faults.Play(faults.Receive(0), faults.Pause(row.answer), say("a")))
 				stream := s.open(t, t.Context(), row.desc)
 				synctest.Wait()
 				send(t, stream, "x") // finds the failure of the first attempt, or the next call does
@@ -713,7 +712,7 @@ func TestStream_ObserversBlock(t *testing.T) {
 		},
 	}
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(2), say("ok"), moves.Pause(time.Second)))
+		s.On(get, faults.Play(faults.Receive(1)).Then(down()), faults.Play(faults.Receive(2), say("ok"), faults.Pause(time.Second)))
 		var stream grpc.ClientStream
 		s.retrier.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {
 			told = append(told, fmt.Sprint("end ", stream.RecvMsg(new(wrapperspb.StringValue))))
@@ -757,7 +756,7 @@ func TestStream_ObserveKeepsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(2)).Then(down()))
+				s.On(get, faults.Play(faults.Receive(2)).Then(down()))
 				stream := s.open(t, t.Context(), bidiStream, row.opts...)
 				for range 2 {
 					send(t, stream, strings.Repeat("x", 1000))
@@ -794,7 +793,7 @@ func TestForever_Quiet(t *testing.T) {
 					streams = append(streams, weak.Make(made))
 					return made
 				})
-				steps := []testserver.Step{first.Times(1), moves.Play(moves.Receive(1), moves.Pause(time.Minute)).Then(down()).Times(day), feed(1, 0)}
+				steps := []testserver.Step{first.Times(1), faults.Play(faults.Receive(1), faults.Pause(time.Minute)).Then(down()).Times(day), feed(1, 0)}
 				s.On(get, steps...)
 				began := time.Now()
 				if _, err := s.watch(t.Context(), t); err != io.EOF {
@@ -830,7 +829,7 @@ func TestForever_CutSoon(t *testing.T) {
 	retry.Budget = ""
 	p := &purse{grants: 99}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, feed(1, 0, down()).Times(1), moves.Play(moves.Receive(1), moves.Pause(9*time.Second)).Then(down()))
+		s.On(get, feed(1, 0, down()).Times(1), faults.Play(faults.Receive(1), faults.Pause(9*time.Second)).Then(down()))
 		_, err := s.watch(t.Context(), t)
 		if reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 4 || p.wasted != 3 {
 			t.Errorf("%v (%s) after %d attempts; the budget: %s", err, reasonOf(err), s.Count(get), p)
@@ -862,7 +861,7 @@ func described(t *testing.T) interceptor.Option {
 // open begins a stream; a failure ends the test.
 func (s scene) open(t *testing.T, ctx context.Context, desc *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream {
 	t.Helper()
-	return must.Get(s.conn.NewStream(ctx, desc, get, opts...))(t)
+	return testkit.Must(s.conn.NewStream(ctx, desc, get, opts...))(t)
 }
 
 func send(t *testing.T, stream grpc.ClientStream, texts ...string) {
@@ -885,12 +884,12 @@ func receive(stream grpc.ClientStream) (texts []string, err error) {
 	}
 }
 
-func say(texts ...string) moves.Move {
+func say(texts ...string) faults.Move {
 	var messages []proto.Message
 	for _, text := range texts {
 		messages = append(messages, wrapperspb.String(text))
 	}
-	return moves.Send(messages...)
+	return faults.Send(messages...)
 }
 
 // heard returns the messages that the server received in its n-th attempt, from 0.
@@ -910,7 +909,7 @@ func TestStream_NotOpened(t *testing.T) {
 		s.Down()
 		time.AfterFunc(500*ms, s.Up)
 		time.AfterFunc(600*ms, s.conn.ResetConnectBackoff)
-		s.On(get, moves.Play(moves.Receive(1), say("a")))
+		s.On(get, faults.Play(faults.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
@@ -924,7 +923,7 @@ func (s scene) heardBy() (all []string) {
 	synctest.Wait()
 	for n, a := range s.Attempts() {
 		heard := fmt.Sprint(s.heard(n))
-		if inspect.HalfClosed(a) {
+		if faults.HalfClosed(a) {
 			heard += "."
 		}
 		all = append(all, heard)
@@ -996,7 +995,7 @@ func (s scene) within(t *testing.T, inner func(ctx context.Context, n int, strea
 }
 
 // failing takes a message and fails.
-func failing() testserver.Step { return moves.Play(moves.Receive(1)).Then(down()) }
+func failing() testserver.Step { return faults.Play(faults.Receive(1)).Then(down()) }
 
 // Without retries, no message is kept, but that is not the reason for the end.
 func TestStream_OneAttemptExhausted(t *testing.T) {
@@ -1007,7 +1006,7 @@ func TestStream_OneAttemptExhausted(t *testing.T) {
 				c = config(plain())
 			}
 			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1)).Then(down()))
+				s.On(get, faults.Play(faults.Receive(1)).Then(down()))
 				stream := s.open(t, t.Context(), bidiStream, options...)
 				send(t, stream, "a")
 				if got := s.retrier.Replayed(); got != 0 {
@@ -1025,10 +1024,10 @@ func TestStream_OneAttemptExhausted(t *testing.T) {
 
 func TestStream_Compressed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
+		s.On(get, faults.Play(faults.Receive(0)).Then(down()), faults.Play(faults.Echo(0)))
 		p := new(payloads)
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
-		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get, grpc.UseCompressor(gzip.Name)))(t)
+		stream := testkit.Must(conn.NewStream(t.Context(), bidiStream, get, grpc.UseCompressor(gzip.Name)))(t)
 		long := strings.Repeat("long ", 10_000) // 50 KB, in gRPC's own buffers
 		send(t, stream, long, "short", long)
 		_ = stream.CloseSend()
@@ -1075,8 +1074,8 @@ func (p *payloads) HandleRPC(_ context.Context, e stats.RPCStats) {
 // it has not requested).
 func TestStreamCommit(t *testing.T) {
 	from := metadata.Pairs("from", "1")
-	failing := moves.Play(moves.Receive(1), moves.SendHeader(from), moves.Pause(time.Second)).Then(down())
-	silent := moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down())
+	failing := faults.Play(faults.Receive(1), faults.SendHeader(from), faults.Pause(time.Second)).Then(down())
+	silent := faults.Play(faults.Receive(1), faults.Pause(time.Second)).Then(down())
 	for name, row := range map[string]struct {
 		script testserver.Step
 		look   func(stream grpc.ClientStream)
@@ -1094,7 +1093,7 @@ func TestStreamCommit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, row.script, moves.Play(moves.Receive(1), say("a")))
+				s.On(get, row.script, faults.Play(faults.Receive(1), say("a")))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "x")
 				if row.look != nil {
@@ -1127,11 +1126,11 @@ func TestStreamCommit_BufferLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get,
-					moves.Play(moves.Receive(0)).Then(down()),
-					moves.Play(moves.Receive(0), say("ok")))
+					faults.Play(faults.Receive(0)).Then(down()),
+					faults.Play(faults.Receive(0), say("ok")))
 				stream := s.open(t, t.Context(), clientStream, row.opts...)
 				for n := range 3 {
-					must.Do(t, stream.SendMsg(hundred(n)))
+					testkit.NoError(t, stream.SendMsg(hundred(n)))
 				}
 				_ = stream.CloseSend()
 				err := stream.RecvMsg(new(wrapperspb.StringValue))
@@ -1158,13 +1157,13 @@ func TestStreamCommit_DefaultLimit(t *testing.T) {
 	for size, want := range map[int]policy.Reason{256<<10 - 5: policy.ReasonSucceeded, 256<<10 - 4: policy.ReasonCommitted} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, down(), moves.Play(moves.Receive(1), say("ok")))
+				s.On(get, down(), faults.Play(faults.Receive(1), say("ok")))
 				stream := s.open(t, t.Context(), serverStream)
 				m := wrapperspb.String("")
 				for n := size; proto.Size(m) != size; n-- { // its own header takes some bytes
 					m.Value = strings.Repeat("x", n)
 				}
-				must.Do(t, stream.SendMsg(m))
+				testkit.NoError(t, stream.SendMsg(m))
 				if _, err := receive(stream); s.calls[0].Reason != want {
 					t.Errorf("%v: %s; want %s", err, s.calls[0].Reason, want)
 				}
@@ -1175,13 +1174,13 @@ func TestStreamCommit_DefaultLimit(t *testing.T) {
 
 func TestStreamCommit_LetsGo(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), moves.Play(moves.Echo(0)))
+		s.On(get, down(), faults.Play(faults.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		if got := s.retrier.Replayed(); got != 8 { // two strings of one byte would take 16
 			t.Errorf("%d bytes are kept; want 8", got)
 		}
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+		testkit.NoError(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		synctest.Wait()
 		send(t, stream, "b")
 		if got := s.retrier.Replayed(); got != 0 {
@@ -1197,9 +1196,9 @@ func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.On(other, testserver.Hang())
-	stream := must.Get(s.conn.NewStream(ctx, bidiStream, other, interceptor.Disable()))(t)
+	stream := testkit.Must(s.conn.NewStream(ctx, bidiStream, other, interceptor.Disable()))(t)
 	p := new(grpc.PreparedMsg)
-	must.Do(t, p.Encode(stream, wrapperspb.String("prepared")))
+	testkit.NoError(t, p.Encode(stream, wrapperspb.String("prepared")))
 	return p
 }
 
@@ -1246,7 +1245,7 @@ func TestStreamCommit_Detail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.SendHeader(metadata.Pairs("k", "v")), say("a"), moves.Pause(time.Second)).Then(down()))
+				s.On(get, faults.Play(faults.SendHeader(metadata.Pairs("k", "v")), say("a"), faults.Pause(time.Second)).Then(down()))
 				p := s.prepared(t)
 				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
 				for _, look := range row.looks {
@@ -1268,7 +1267,7 @@ func TestStreamCommit_Unsendable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return refusing{stream} })
-		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get))(t)
+		stream := testkit.Must(conn.NewStream(t.Context(), bidiStream, get))(t)
 		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), decision.CommitUnsendable)
 	})
 }
@@ -1276,7 +1275,7 @@ func TestStreamCommit_Unsendable(t *testing.T) {
 // OnFinish runs when the answer is known, and may ask the stream.
 func TestStreamCalls_OnFinishAsks(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
+		s.On(get, down(), faults.Play(faults.Receive(1), say("a")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
 		asked := make(chan string, 1)
 		opened := make(chan grpc.ClientStream, 1)
 		stream := s.open(t, t.Context(), serverStream, grpc.OnFinish(func(error) {
@@ -1298,7 +1297,7 @@ func TestStreamCalls_OnFinishAsks(t *testing.T) {
 // A sender that waits for io.EOF hears of the server's end with the next message.
 func TestStreamCalls_SendToTheEnd(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.SendHeader(nil), moves.Receive(1), say("enough")))
+		s.On(get, faults.Play(faults.SendHeader(nil), faults.Receive(1), say("enough")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		synctest.Wait()
@@ -1324,7 +1323,7 @@ func TestStreamCalls_OptionsKept(t *testing.T) {
 						return open(ctx, desc, cc, method)
 					}))...)
 				ctx, cancel := context.WithCancel(t.Context())
-				stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
+				stream := testkit.Must(conn.NewStream(ctx, serverStream, get))(t)
 				send(t, stream, "x")
 				synctest.Wait() // a hedged stream is opened in a goroutine
 				cancel()
@@ -1346,7 +1345,7 @@ func TestStreamCalls_HeaderThenCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fuse{limit: 10}
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play().Then(testserver.Fail(codes.NotFound)))
+				s.On(get, faults.Play().Then(testserver.Fail(codes.NotFound)))
 				ctx, cancel := context.WithCancel(t.Context())
 				stream := s.open(t, ctx, clientStream)
 				before(stream)
@@ -1367,7 +1366,7 @@ func TestStreamCalls_AnswerTime(t *testing.T) {
 	retry.Budget = ""
 	p := &purse{grants: 9}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, moves.Play().Then(down()), moves.Play(moves.Pause(500*ms), say("a"), moves.Pause(time.Hour), say("b")))
+		s.On(get, faults.Play().Then(down()), faults.Play(faults.Pause(500*ms), say("a"), faults.Pause(time.Hour), say("b")))
 		stream := s.open(t, t.Context(), bidiStream)
 		time.AfterFunc(200*ms, func() { stream.Context() }) // of the second attempt
 		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || p.refunded != 1 {
@@ -1405,7 +1404,7 @@ func TestStreamCalls_CancelledHasPeer(t *testing.T) {
 		for range 200 {
 			var from peer.Peer
 			ctx, cancel := context.WithCancel(t.Context())
-			stream := must.Get(conn.NewStream(ctx, bidiStream, get, grpc.Peer(&from)))(t)
+			stream := testkit.Must(conn.NewStream(ctx, bidiStream, get, grpc.Peer(&from)))(t)
 			send(t, stream, "x")
 			time.AfterFunc(time.Second, cancel)
 			if _, err := receive(stream); status.Code(err) != codes.Canceled || from.Addr == nil {
@@ -1419,7 +1418,7 @@ func TestStreamCalls_EarlyNotDecodable(t *testing.T) {
 	for name, desc := range map[string]*grpc.StreamDesc{"bidi": bidiStream, "client": clientStream} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.SendRaw([]byte{0xff})))
+				s.On(get, faults.Play(faults.SendRaw([]byte{0xff})))
 				stream := s.open(t, t.Context(), desc)
 				synctest.Wait()
 				if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
@@ -1449,7 +1448,7 @@ func ended(t *testing.T, stream grpc.ClientStream) {
 
 func TestStreamCalls_CutFirstMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), moves.Cut()), moves.Play(moves.Receive(1), say("a", "b")))
+		s.On(get, faults.Play(faults.Receive(1), faults.Cut()), faults.Play(faults.Receive(1), say("a", "b")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		got, err := receive(stream)
@@ -1468,7 +1467,7 @@ func TestStreamCalls_ReadLate(t *testing.T) {
 				s.takes(t, nil, get, repeat(10*ms, 20)...)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
-				s.On(get, moves.Play(moves.Receive(1), say("a")))
+				s.On(get, faults.Play(faults.Receive(1), say("a")))
 				var streams []grpc.ClientStream
 				for range 5 {
 					stream := s.open(t, ctx, desc)
@@ -1531,7 +1530,7 @@ func TestStreamAttempt_CancelInEveryState(t *testing.T) {
 		},
 		"after it was committed": {
 			plain(),
-			[]testserver.Step{moves.Play(moves.Echo(0))},
+			[]testserver.Step{faults.Play(faults.Echo(0))},
 			func(t *testing.T, stream grpc.ClientStream) {
 				send(t, stream, "a")
 				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
@@ -1659,7 +1658,7 @@ func TestStreamAttempt_OptionsOfLast(t *testing.T) {
 		last testserver.Step
 		want codes.Code
 	}{
-		"success": {moves.Play(moves.Receive(1), say("a")), codes.OK},
+		"success": {faults.Play(faults.Receive(1), say("a")), codes.OK},
 		"failure": {testserver.Fail(codes.NotFound), codes.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -1709,7 +1708,7 @@ func TestStreamAttempt_OptionsNotOpened(t *testing.T) {
 
 func TestStreamAttempt_Events(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Second)).Then(testserver.Fail(codes.Aborted)))
+		s.On(get, down().Times(2), faults.Play(faults.Receive(1), say("a"), faults.Pause(time.Second)).Then(testserver.Fail(codes.Aborted)))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		_, err := receive(stream)
@@ -1735,7 +1734,7 @@ func TestStreamAttempt_Events(t *testing.T) {
 // a stream (grpc.ClientConn.NewStream).
 func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 	hangs := []testserver.Step{failing(), testserver.Hang()}
-	fails := []testserver.Step{failing(), moves.Play(moves.Receive(2)).Then(down())} // not while it is sent to
+	fails := []testserver.Step{failing(), faults.Play(faults.Receive(2)).Then(down())} // not while it is sent to
 	tooLarge := wrapperspb.String(string(make([]byte, 2000)))
 	for name, rule := range map[string]struct {
 		steps   []testserver.Step
@@ -1744,7 +1743,7 @@ func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 		"the connection is closed":        {hangs, func(s scene, _ grpc.ClientStream, _ context.CancelFunc) { _ = s.conn.Close() }},
 		"its context is cancelled":        {hangs, func(_ scene, _ grpc.ClientStream, cancel context.CancelFunc) { cancel() }},
 		"RecvMsg returns an error":        {fails, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
-		"RecvMsg returns its end":         {[]testserver.Step{failing(), moves.Play(moves.Receive(2))}, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
+		"RecvMsg returns its end":         {[]testserver.Step{failing(), faults.Play(faults.Receive(2))}, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
 		"Header finds the failure":        {fails, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = stream.Header() }},
 		"SendMsg cannot send":             {hangs, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.SendMsg(tooLarge) }},
 		"SendMsg gets what is no message": {hangs, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.SendMsg(7) }},
@@ -1834,7 +1833,7 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	s.retrier = mustNew(t, mustSet(t, config(plain())),
 		interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { untold.Done() }}))
 	s.conn = s.Dial(t, s.retrier.DialOptions()...)
-	s.On(get, moves.Play(moves.Echo(0)))
+	s.On(get, faults.Play(faults.Echo(0)))
 	for range streams {
 		ctx, cancel := context.WithCancel(t.Context())
 		stream := s.open(t, ctx, bidiStream)
@@ -1870,7 +1869,7 @@ func TestStreamAttempt_TwoWithItsOptions(t *testing.T) {
 						synctest.Wait()
 						return open(ctx, desc, cc, method, opts...)
 					}))...)
-				s.On(get, testserver.Hang(), down(), testserver.Hang(), moves.Play(moves.Receive(1), say("a")).Trailer(metadata.Pairs("of", "4")))
+				s.On(get, testserver.Hang(), down(), testserver.Hang(), faults.Play(faults.Receive(1), say("a")).Trailer(metadata.Pairs("of", "4")))
 				var trailer metadata.MD
 				var finished []error
 				stream := s.open(t, t.Context(), serverStream, grpc.Trailer(&trailer), grpc.OnFinish(func(err error) { finished = append(finished, err) }))
@@ -1910,8 +1909,8 @@ func TestStreamEnd_DeadlinePassesAtTheEnd(t *testing.T) {
 		end  testserver.Step
 		want codes.Code
 	}{
-		"success": {moves.Play(moves.Receive(1), say("a"), moves.Pause(501*ms)), codes.OK},
-		"error":   {moves.Play(moves.Receive(1), say("a"), moves.Pause(501*ms)).Then(testserver.Fail(codes.Internal)), codes.Internal},
+		"success": {faults.Play(faults.Receive(1), say("a"), faults.Pause(501*ms)), codes.OK},
+		"error":   {faults.Play(faults.Receive(1), say("a"), faults.Pause(501*ms)).Then(testserver.Fail(codes.Internal)), codes.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -1951,7 +1950,7 @@ func TestStreamEnd_BeforeItIsReturned(t *testing.T) {
 		"single":      {},
 	} {
 		for how, step := range map[string]testserver.Step{
-			"success": moves.Play(moves.Receive(1), say("a")), "failure": down(), "late failure": moves.Play(moves.Pause(ms)).Then(down()),
+			"success": faults.Play(faults.Receive(1), say("a")), "failure": down(), "late failure": faults.Play(faults.Pause(ms)).Then(down()),
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				slow := interceptor.WithObserver(interceptor.Observer{
@@ -1985,7 +1984,7 @@ func TestStreamEnd_OnFinishReceives(t *testing.T) {
 	failure := testserver.Fail(codes.NotFound)
 	for name, c := range map[string]spec.Config{"in sequence": config(plain()), "racing": hedged(), "single": {}} {
 		for when, step := range map[string]testserver.Step{
-			"at once": failure, "after a message": moves.Play(moves.Receive(1), say("a"), moves.Pause(ms)).Then(failure),
+			"at once": failure, "after a message": faults.Play(faults.Receive(1), say("a"), faults.Pause(ms)).Then(failure),
 		} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
@@ -2053,7 +2052,7 @@ func TestStreamEnd_MessagesHeldBeyondTheContext(t *testing.T) {
 			go h.hoard()
 			return slowHeader{h}
 		})
-		s.On(get, moves.Play(moves.Receive(1), say("a", "b")))
+		s.On(get, faults.Play(faults.Receive(1), say("a", "b")))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		stream := s.open(t, ctx, serverStream)
@@ -2072,10 +2071,10 @@ func TestStreamEnd_MessagesHeldBeyondTheContext(t *testing.T) {
 // without waiting for OnFinish.
 func TestStreamEnd_OnFinishWaitsForTheSender(t *testing.T) {
 	for name, c := range map[string]spec.Config{"single": {}, "retried": config(plain())} {
-		for first, before := range map[string]moves.Move{"message": say("a"), "headers": moves.SendHeader(nil)} {
+		for first, before := range map[string]faults.Move{"message": say("a"), "headers": faults.SendHeader(nil)} {
 			t.Run(name+", after "+first, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, moves.Play(moves.Receive(1), before, moves.Pause(time.Second)).Then(testserver.Fail(codes.NotFound)))
+					s.On(get, faults.Play(faults.Receive(1), before, faults.Pause(time.Second)).Then(testserver.Fail(codes.NotFound)))
 					sent := make(chan struct{})
 					start, waited := time.Now(), time.Duration(0)
 					stream := s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) {
@@ -2109,7 +2108,7 @@ func TestStreamOptions_TwoStreams(t *testing.T) {
 	for name, leaves := range map[string]bool{"the other one is left": true, "the other one ends with the attempt": false} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, from("left", moves.Play(moves.Receive(1), say("x"))), from("taken", moves.Play(moves.Receive(1), say("a"))))
+				s.On(get, from("left", faults.Play(faults.Receive(1), say("x"))), from("taken", faults.Play(faults.Receive(1), say("a"))))
 				conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
 					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 						open grpc.Streamer, opts ...grpc.CallOption,
@@ -2127,11 +2126,11 @@ func TestStreamOptions_TwoStreams(t *testing.T) {
 						return open(ctx, desc, cc, method, opts...)
 					}))...)
 				var trailer metadata.MD
-				stream := must.Get(conn.NewStream(t.Context(), serverStream, get, grpc.Trailer(&trailer)))(t)
+				stream := testkit.Must(conn.NewStream(t.Context(), serverStream, get, grpc.Trailer(&trailer)))(t)
 				synctest.Wait()
-				must.Do(t, stream.SendMsg(wrapperspb.String("x")))
-				must.Do(t, stream.CloseSend())
-				must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+				testkit.NoError(t, stream.SendMsg(wrapperspb.String("x")))
+				testkit.NoError(t, stream.CloseSend())
+				testkit.NoError(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != io.EOF {
 					t.Error(err)
 				}

@@ -18,9 +18,9 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // hasty gives an attempt a second before another one may replace it.
@@ -88,7 +88,7 @@ func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		must.Get(s.call(ctx, get))(t)
+		testkit.Must(s.call(ctx, get))(t)
 		if got := s.Attempts()[0].Timeout; got != 10*time.Second {
 			t.Errorf("the server was told of %v; want 10s, since the attempt may go on", got)
 		}
@@ -149,8 +149,8 @@ func TestUnaryTimeout_ErrorsOfAbandoned(t *testing.T) {
 func TestStreamTimeout_UnreadMessage(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.On(get,
-			moves.Play(moves.Receive(1), say("of the first"), moves.Receive(1)),
-			moves.Play(moves.Receive(2), say("of the second")))
+			faults.Play(faults.Receive(1), say("of the first"), faults.Receive(1)),
+			faults.Play(faults.Receive(2), say("of the second")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
 		time.Sleep(1500 * ms) // the application doesn't receive the message, which has arrived in time

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -217,7 +217,7 @@ func TestUnarySuccess_SecondTargetAllocates(t *testing.T) {
 	retrier := mustNew(t, fiftyMethods(t))
 	unary := retrier.Unary()
 	for _, target := range []string{"passthrough:///one", "passthrough:///two"} {
-		conn := must.Get(grpc.NewClient(target, grpc.WithTransportCredentials(noCredentials)))(t)
+		conn := testkit.Must(grpc.NewClient(target, grpc.WithTransportCredentials(noCredentials)))(t)
 		defer conn.Close()
 		call := func() { _ = unary(t.Context(), "/acme.orders.v1.OrderService/Method25", nil, nil, conn, finished) }
 		call()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -44,7 +44,7 @@ methodConfig:
 `), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { of[d.Field] = append(of[d.Field], d.String()) }}))
 	call := func(method string, options ...grpc.CallOption) {
 		t.Helper()
-		must.Do(t, retrier.Unary()(t.Context(), method, nil, nil, nil, answered, options...))
+		testkit.NoError(t, retrier.Unary()(t.Context(), method, nil, nil, nil, answered, options...))
 	}
 	for i := range 3000 {
 		call(fmt.Sprintf("/made.Up/Method%d", i))

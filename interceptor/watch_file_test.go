@@ -20,7 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -31,13 +31,13 @@ func TestWatchFile(t *testing.T) {
 		write := func(attempts string) {
 			text := "methodConfig:\n- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]\n  retryPolicy: {maxAttempts: " + attempts +
 				", initialBackoff: 0.000000001s, maxBackoff: 0.000000001s, backoffMultiplier: 2, retryableStatusCodes: [14], budget: NONE}\n"
-			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+			testkit.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		write("2")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		warnings, reloads := make(chan string, 10), make(chan string, 10)
-		r := must.Get(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
+		r := testkit.Must(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
 			Diagnostic: func(d policy.Diagnostic) {
 				if ofNoDeadline(d) {
 					return
@@ -103,12 +103,12 @@ func TestWatchFile(t *testing.T) {
 // A refused file is reported once: without an observer, to the default logger.
 func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "retry.yaml")
-	must.Do(t, os.WriteFile(path, []byte("maxWaiting: 7"), 0o600))
+	testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: 7"), 0o600))
 	var text bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	defer slog.SetDefault(before)
-	r := must.Get(interceptor.Load(path))(t)
+	r := testkit.Must(interceptor.Load(path))(t)
 	want := `level=INFO msg="stagger: ` + path + ": hash: " + r.State().Policies.Hash() + ": changes of the file are not followed until the program starts again; interceptor.Watch follows them\"\n"
 	if got := text.String(); !strings.HasSuffix(got, want) || strings.Count(got, "\n") != 1 {
 		t.Errorf("%s\nwant one line %s", got, want)
@@ -116,7 +116,7 @@ func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
 	text.Reset()
 	var notes []policy.Diagnostic
 	observer := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { notes = append(notes, d) }})
-	must.Get(interceptor.Load(path, observer))(t)
+	testkit.Must(interceptor.Load(path, observer))(t)
 	if len(notes) != 1 || notes[0].Severity != document.SeverityNote || text.Len() > 0 {
 		t.Errorf("%v, logged %s; want one note", notes, &text)
 	}

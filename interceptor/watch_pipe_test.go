@@ -18,7 +18,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -26,7 +26,7 @@ import (
 func TestWatch_NamedPipe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
-	must.Do(t, os.WriteFile(path, []byte("maxWaiting: 7"), 0o600))
+	testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: 7"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		var (
 			mu     sync.Mutex
@@ -34,13 +34,13 @@ func TestWatch_NamedPipe(t *testing.T) {
 		)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		r := must.Get(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
+		r := testkit.Must(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
 			mu.Lock()
 			defer mu.Unlock()
 			errors = append(errors, d.String())
 		}})))(t)
-		must.Do(t, os.Remove(path))
-		must.Do(t, syscall.Mkfifo(path, 0o600))
+		testkit.NoError(t, os.Remove(path))
+		testkit.NoError(t, syscall.Mkfifo(path, 0o600))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		mu.Lock()
@@ -52,8 +52,8 @@ func TestWatch_NamedPipe(t *testing.T) {
 		if _, err := interceptor.Watch(ctx, path); err == nil || !strings.Contains(err.Error(), path+": is a named pipe") {
 			t.Errorf("Watch of a named pipe: %v; want an error", err)
 		}
-		must.Do(t, os.Remove(path))
-		must.Do(t, os.WriteFile(path, []byte("maxWaiting: 8"), 0o600))
+		testkit.NoError(t, os.Remove(path))
+		testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: 8"), 0o600))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if is := r.State(); policies.Config(is.Policies).MaxWaiting != 8 || is.Err != nil {

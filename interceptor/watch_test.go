@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -49,7 +49,7 @@ func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *w
 	synctest.Test(t, func(t *testing.T) {
 		w := &watch{t: t, dir: dir, path: filepath.Join(dir, path)}
 		prepare(w)
-		loaded := must.Get(policy.Load(w.path))(t)
+		loaded := testkit.Must(policy.Load(w.path))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		interceptor.Follow(ctx, w.path, loaded, w.changed)
@@ -196,7 +196,7 @@ func TestWatch_ConfigMap(t *testing.T) {
 		for _, n := range []string{"3", "4"} {
 			w.put("..v"+n+"/retry.yaml", attemptsFile(n))
 			w.point("..data", "..v"+n)
-			must.Do(t, os.RemoveAll(filepath.Join(w.dir, "..1")))
+			testkit.NoError(t, os.RemoveAll(filepath.Join(w.dir, "..1")))
 			w.wants("swapped", int(n[0]-'0'), "")
 		}
 	})
@@ -236,7 +236,7 @@ func TestWatch_ChangeSinceLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watch{t: t, dir: dir, path: filepath.Join(dir, "retry.yaml")}
 		w.put("retry.yaml", attemptsFile("2"))
-		loaded := must.Get(policy.Load(w.path))(t)
+		loaded := testkit.Must(policy.Load(w.path))(t)
 		w.put("retry.yaml", attemptsFile("3"))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -252,7 +252,7 @@ func TestWatch_MissingFolder(t *testing.T) {
 		w := &watch{t: t, dir: dir, path: filepath.Join(dir, "none", "retry.yaml")}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		interceptor.Follow(ctx, w.path, must.Get(policies.NewSet(spec.Config{}))(t), w.changed)
+		interceptor.Follow(ctx, w.path, testkit.Must(policies.NewSet(spec.Config{}))(t), w.changed)
 		w.wants("nothing there", 0, "no such file")
 		w.put("none/retry.yaml", attemptsFile("3"))
 		w.wants("made", 3, "")

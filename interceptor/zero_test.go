@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -36,14 +36,14 @@ func TestZero(t *testing.T) {
 				conn := server.Dial(t, options...)
 				_ = exchange(t.Context(), conn, nil, get, interceptor.Idempotent(), interceptor.MaxAttempts(3))
 				for _, desc := range callKinds {
-					must.Do(t, exchange(t.Context(), conn, desc, get, interceptor.Idempotent(), interceptor.MaxAttempts(3)))
+					testkit.NoError(t, exchange(t.Context(), conn, desc, get, interceptor.Idempotent(), interceptor.MaxAttempts(3)))
 				}
 			}
 			if n := server.Count(get); n != 3*(len(callKinds)+1) {
 				t.Errorf("%d attempts; want one for each call", n)
 			}
 			answered := testserver.Start(t, testserver.ServerOptions(r.ServerOptions()...))
-			must.Do(t, exchange(t.Context(), answered.Dial(t), nil, get))
+			testkit.NoError(t, exchange(t.Context(), answered.Dial(t), nil, get))
 
 			for what, err := range map[string]error{
 				"Reload":     r.Reload(mustParse(t, "maxWaiting: 3")),
@@ -76,7 +76,7 @@ func TestZero_Options(t *testing.T) {
 		interceptor.WithNewReply(func(string, any) func() any { return nil }), interceptor.WithStatsHandler(new(seen)),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict { return interceptor.VerdictByCode }),
 	} {
-		must.Do(t, option(r))
+		testkit.NoError(t, option(r))
 	}
 	inside.AddObserver(r, interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {}})()
 	r.Close()
@@ -103,5 +103,5 @@ func TestZero_BeingMade(t *testing.T) {
 		t.Error("the mode is not that of the option")
 	}
 	server := testserver.Start(t)
-	must.Do(t, exchange(t.Context(), server.Dial(t, grpc.WithUnaryInterceptor(call)), nil, get))
+	testkit.NoError(t, exchange(t.Context(), server.Dial(t, grpc.WithUnaryInterceptor(call)), nil, get))
 }

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -48,7 +48,7 @@ func TestLinesOfAnOutage(t *testing.T) {
 		var conn *grpc.ClientConn
 		for _, name := range []string{"payments", "inventory", "orders", "gateway"} {
 			logger := slog.New(slog.NewTextHandler(&out, nil)).With("calls", name)
-			r := must.Get(interceptor.New(must.Get(policy.Parse("retry.yaml", []byte(chainFile)))(t), interceptor.WithObserver(observe.Slog(logger))))(t)
+			r := testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(chainFile)))(t), interceptor.WithObserver(observe.Slog(logger))))(t)
 			s := service(name, conn, r)
 			servers, conn = append(servers, s), s.Dial(t, r.DialOptions()...)
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -55,23 +55,23 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
 		handler := slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey || a.Key == "target" {
 				return slog.Attr{}
 			}
 			return a
 		}})
-		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler)))))(t)
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler)))))(t)
 		srv := testserver.Start(t)
 		srv.On("*", testserver.OK())
 		conn := srv.Dial(t, retrier.DialOptions()...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for range 20 { // so that a hedge is known to be worth while
-			must.Do(t, conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+			testkit.NoError(t, conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
 		}
-		must.Do(t, retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
+		testkit.NoError(t, retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 		srv.On("*", script...)
 		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
 	})
@@ -93,7 +93,7 @@ func TestSlog_Nil(t *testing.T) {
 	for name, o := range map[string]interceptor.Observer{
 		"Slog": observe.Slog(nil), "Log": observe.Log(nil), "Log of a typed nil": observe.Log((*ofNothing)(nil)), "nothing": {},
 	} {
-		empty := must.Get(policies.NewSet(spec.Config{}))(t)
+		empty := testkit.Must(policies.NewSet(spec.Config{}))(t)
 		_, err := interceptor.New(empty, interceptor.WithObserver(o))
 		if err == nil || !strings.Contains(err.Error(), "interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil)") {
 			t.Errorf("%s: %v", name, err)
@@ -163,8 +163,8 @@ func TestSlogOfARetryThatIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out synced
-		set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
-		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil))))))(t)
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil))))))(t)
 		srv := testserver.Start(t)
 		srv.On("*", testserver.Fail(codes.Unavailable, "down"))
 		conn := srv.Dial(t, retrier.DialOptions()...)
@@ -247,8 +247,8 @@ func TestSlog_WithoutRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out synced
-		set := must.Get(policy.Parse("retry.yaml", []byte(chainFile)))(t) // lists UNAVAILABLE, and has no perAttemptTimeout
-		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil))))))(t)
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(chainFile)))(t) // lists UNAVAILABLE, and has no perAttemptTimeout
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil))))))(t)
 		srv := testserver.Start(t)
 		conn := srv.Dial(t, retrier.DialOptions()...)
 		for code, step := range map[codes.Code]testserver.Step{
@@ -314,7 +314,7 @@ func TestSlogTellsOfReloads(t *testing.T) {
 	if out.Len() != 0 {
 		t.Errorf("a refused one, of which there is a warning: logged %q", &out)
 	}
-	set := must.Get(policy.Parse("retry.yaml", []byte("{}")))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte("{}")))(t)
 	observer.Reload(set, []string{"maxAttempts of GetOrder 3 → 2", "mode ENFORCE → OFF"}, nil)
 	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="maxAttempts of GetOrder 3 → 2; mode ENFORCE → OFF"`) {
 		t.Errorf("logged %q", &out)

@@ -27,7 +27,7 @@ import (
 	"github.com/stagger-go/stagger/internal/header"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // TestIdempotencyHeadersArrive sends a key in every header whose name stands in the code of gRPC's transport or of Go's HTTP/2 server,
@@ -101,10 +101,10 @@ func keyServers(t *testing.T) map[string]func(ctx context.Context, name, key str
 			return stream.SendMsg(wrapperspb.String(strings.Join(md.Get(name.GetValue()), " and ")))
 		}))
 		l := bufconn.Listen(1 << 16)
-		conn := must.Get(grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		conn := testkit.Must(grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) })))(t)
 		stop := serve(echo, l)
-		t.Cleanup(func() { must.Do(t, conn.Close()); stop() })
+		t.Cleanup(func() { testkit.NoError(t, conn.Close()); stop() })
 		servers[kind] = func(ctx context.Context, name, key string) (string, error) {
 			var got wrapperspb.StringValue
 			ctx = metadata.NewOutgoingContext(ctx, metadata.MD{name: {key}})
@@ -122,14 +122,14 @@ func namesInCode(t *testing.T) []string {
 	for _, path := range []string{
 		"google.golang.org/grpc", "google.golang.org/grpc/internal/transport", "google.golang.org/grpc/internal/metadata", "net/http",
 	} {
-		folder := must.Get(build.Import(path, ".", build.FindOnly))(t).Dir
-		files := must.Get(filepath.Glob(filepath.Join(folder, "*.go")))(t)
+		folder := testkit.Must(build.Import(path, ".", build.FindOnly))(t).Dir
+		files := testkit.Must(filepath.Glob(filepath.Join(folder, "*.go")))(t)
 		before := len(names)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			ast.Inspect(must.Get(parser.ParseFile(token.NewFileSet(), file, nil, 0))(t), func(n ast.Node) bool {
+			ast.Inspect(testkit.Must(parser.ParseFile(token.NewFileSet(), file, nil, 0))(t), func(n ast.Node) bool {
 				lit, ok := n.(*ast.BasicLit)
 				if !ok || lit.Kind != token.STRING {
 					return true

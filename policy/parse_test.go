@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -35,7 +35,7 @@ const ms = time.Millisecond
 
 func mustLoad(t testing.TB, name string) *policy.Set {
 	t.Helper()
-	return must.Get(policy.Load(filepath.Join("testdata", "good", name)))(t)
+	return testkit.Must(policy.Load(filepath.Join("testdata", "good", name)))(t)
 }
 
 // TestParseDesignExample parses a file with keys of all kinds.
@@ -157,7 +157,7 @@ func TestParseEveryKey(t *testing.T) {
 // TestParseJSONAsYAML parses texts that are both JSON and YAML, as each.
 func TestParseJSONAsYAML(t *testing.T) {
 	t.Parallel()
-	data := must.Get(os.ReadFile("testdata/good/grpc.json"))(t)
+	data := testkit.Must(os.ReadFile("testdata/good/grpc.json"))(t)
 	asJSON, asYAML := mustParse(t, "a.json", string(data)), mustParse(t, "a.yaml", "---\n"+string(data))
 	if len(policies.Config(asJSON).Methods) == 0 || !reflect.DeepEqual(*policies.Config(asJSON), *policies.Config(asYAML)) {
 		t.Errorf("JSON gives %+v, YAML %+v", *policies.Config(asJSON), *policies.Config(asYAML))
@@ -199,7 +199,7 @@ func TestParseListsAndMaps(t *testing.T) {
 		if !strings.Contains(change, " = ") {
 			return
 		}
-		_, err := policy.Parse("f.json", must.Get(json.Marshal(tree))(t))
+		_, err := policy.Parse("f.json", testkit.Must(json.Marshal(tree))(t))
 		if err == nil {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -26,7 +26,7 @@ func TestReasons(t *testing.T) {
 // reasonConstants returns the constants of type Reason in the order of the source.
 func reasonConstants(t *testing.T) (reasons []policy.Reason) {
 	t.Helper()
-	file := must.Get(parser.ParseFile(token.NewFileSet(), "reason.go", nil, parser.SkipObjectResolution))(t)
+	file := testkit.Must(parser.ParseFile(token.NewFileSet(), "reason.go", nil, parser.SkipObjectResolution))(t)
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
@@ -37,7 +37,7 @@ func reasonConstants(t *testing.T) (reasons []policy.Reason) {
 		if kind == nil || kind.Name != "Reason" || value == nil {
 			return true
 		}
-		text := must.Get(strconv.Unquote(value.Value))(t)
+		text := testkit.Must(strconv.Unquote(value.Value))(t)
 		reasons = append(reasons, policy.Reason(text))
 		return true
 	})

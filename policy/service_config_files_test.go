@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,13 +30,13 @@ func policyFiles(t *testing.T) map[string][]byte {
 			t.Fatalf("%s: no files: %v", pattern, err)
 		}
 		for _, path := range paths {
-			data := must.Get(os.ReadFile(path))(t)
+			data := testkit.Must(os.ReadFile(path))(t)
 			files[path] = data
 		}
 	}
-	pages := must.Get(filepath.Glob("../docs/*.md"))(t)
+	pages := testkit.Must(filepath.Glob("../docs/*.md"))(t)
 	for _, page := range pages {
-		text := must.Get(os.ReadFile(page))(t)
+		text := testkit.Must(os.ReadFile(page))(t)
 		for i, block := range strings.Split(string(text), "\n```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "\n```")
 			files[fmt.Sprintf("%s, block %d", page, i+1)] = []byte(block)
@@ -49,8 +49,8 @@ func policyFiles(t *testing.T) map[string][]byte {
 func toJSON(t *testing.T, data []byte) string {
 	t.Helper()
 	var v map[string]any
-	must.Do(t, yaml.Unmarshal(data, &v))
-	text := must.Get(json.Marshal(v))(t)
+	testkit.NoError(t, yaml.Unmarshal(data, &v))
+	text := testkit.Must(json.Marshal(v))(t)
 	return string(text)
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -236,7 +236,7 @@ func TestGRPCRefusesNoMore(t *testing.T) {
 	tree := allKeys(t)
 	accepted, warned := 0, 0
 	try := func(path string) {
-		text := must.Get(json.Marshal(tree))(t)
+		text := testkit.Must(json.Marshal(tree))(t)
 		set, err := policy.Parse("f.json", text)
 		if err != nil {
 			return
@@ -262,10 +262,10 @@ func TestGRPCRefusesNoMore(t *testing.T) {
 // allKeys returns a file with every key, as encoding/json decodes it. gRPC knows its spellings.
 func allKeys(t *testing.T) any {
 	t.Helper()
-	whole := must.Get(os.ReadFile("testdata/good/all.yaml"))(t)
+	whole := testkit.Must(os.ReadFile("testdata/good/all.yaml"))(t)
 	spelt := strings.NewReplacer("resource_exhausted", "RESOURCE_EXHAUSTED", ", CANCELED", "").Replace(string(whole))
 	var tree any
-	must.Do(t, json.Unmarshal([]byte(toJSON(t, []byte(spelt))), &tree))
+	testkit.NoError(t, json.Unmarshal([]byte(toJSON(t, []byte(spelt))), &tree))
 	return tree
 }
 
@@ -277,7 +277,7 @@ func eachChange(t *testing.T, tree *any, candidates []string, try func(change st
 	visit = func(path string, v any, put func(any)) {
 		for _, c := range candidates {
 			var other any
-			must.Do(t, json.Unmarshal([]byte(c), &other))
+			testkit.NoError(t, json.Unmarshal([]byte(c), &other))
 			put(other)
 			try(path + " = " + c)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -62,8 +62,8 @@ func TestSpecOfAnotherPolicy(t *testing.T) {
 		t.Fatal("no files", err)
 	}
 	for _, file := range files {
-		for _, p := range decision.Describe(must.Get(policy.Load(file))(t)).Policies() {
-			if same := must.Get(policies.New(*policies.Spec(p)))(t); !reflect.DeepEqual(*policies.Spec(same), *policies.Spec(p)) {
+		for _, p := range decision.Describe(testkit.Must(policy.Load(file))(t)).Policies() {
+			if same := testkit.Must(policies.New(*policies.Spec(p)))(t); !reflect.DeepEqual(*policies.Spec(same), *policies.Spec(p)) {
 				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), *policies.Spec(same), *policies.Spec(p))
 			}
 		}

@@ -12,19 +12,18 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/inspect"
-	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestStreamIsRecordedInFull(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Echo(0), moves.Send(text("bye"))).Then(testserver.Fail(codes.Aborted)))
+		s.On(watch, faults.Play(faults.Echo(0), faults.Send(text("bye"))).Then(testserver.Fail(codes.Aborted)))
 		w := s.open(t.Context(), t)
 		w.send("a", "b")
 		w.want("a", "b")
 		before := s.Attempts()[0]
-		if len(before.Requests) != 2 || before.Received != 2 || before.Sent != 2 || inspect.HalfClosed(before) || !before.End.IsZero() {
+		if len(before.Requests) != 2 || before.Received != 2 || before.Sent != 2 || faults.HalfClosed(before) || !before.End.IsZero() {
 			t.Errorf("recorded %+v; want 2 messages each way, and it runs", before)
 		}
 		w.send("c")
@@ -34,7 +33,7 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 		a := s.Attempts()[0]
 		wantText(t, "requests", string(bytes.Join(a.Requests, []byte(","))), textOf("a")+","+textOf("b")+","+textOf("c"))
 		wantText(t, "request", string(a.Requests[0]), textOf("a"))
-		if a.Received != 3 || a.Sent != 4 || !inspect.HalfClosed(a) || a.Code != codes.Aborted || len(before.Requests) != 2 {
+		if a.Received != 3 || a.Sent != 4 || !faults.HalfClosed(a) || a.Code != codes.Aborted || len(before.Requests) != 2 {
 			t.Errorf("recorded %+v; want 3 messages, 4 sent, the half-close, Aborted", a)
 		}
 	})
@@ -42,7 +41,7 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 
 func TestRequestsAreKeptUpTo4MiB(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Receive(0)))
+		s.On(watch, faults.Play(faults.Receive(0)))
 		w := s.open(t.Context(), t)
 		for range 5 {
 			w.send(strings.Repeat("x", 1<<20-100))
@@ -59,7 +58,7 @@ func TestRequestsAreKeptUpTo4MiB(t *testing.T) {
 func TestUnreadMessagesAreNotCounted(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
-		s.On(watch, moves.Play(moves.Send(tooWide, tooWide, text("held up"))))
+		s.On(watch, faults.Play(faults.Send(tooWide, tooWide, text("held up"))))
 		ctx, cancel := context.WithCancel(t.Context())
 		_ = s.open(ctx, t)
 		synctest.Wait()

@@ -17,17 +17,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestCutComesInTheMiddleOfAMessage(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(
-			moves.Receive(1),
-			moves.SendHeader(metadata.Pairs("shard", "7")),
-			moves.Send(text("one"), text("two")),
-			moves.Cut()))
+		s.On(watch, faults.Play(
+			faults.Receive(1),
+			faults.SendHeader(metadata.Pairs("shard", "7")),
+			faults.Send(text("one"), text("two")),
+			faults.Cut()))
 		start := time.Now()
 		for range 20 {
 			w := s.open(t.Context(), t)
@@ -60,7 +60,7 @@ var tooWide = text(strings.Repeat("x", 80<<10))
 func TestCutOfClientThatDoesNotRead(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
-		s.On(watch, moves.Play(moves.Send(tooWide), moves.Cut()))
+		s.On(watch, faults.Play(faults.Send(tooWide), faults.Cut()))
 		_ = s.open(t.Context(), t)
 		time.Sleep(time.Second)
 		if a := s.Attempts()[0]; a.Code != codes.Unavailable || a.End.Sub(a.Time) != 100*ms {
@@ -72,7 +72,7 @@ func TestCutOfClientThatDoesNotRead(t *testing.T) {
 func TestCutAfterClientIsGone(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
-		s.On(watch, moves.Play(moves.Send(tooWide), moves.Cut()))
+		s.On(watch, faults.Play(faults.Send(tooWide), faults.Cut()))
 		ctx, cancel := context.WithCancel(t.Context())
 		_ = s.open(ctx, t)
 		time.AfterFunc(7*ms, cancel)
@@ -80,7 +80,7 @@ func TestCutAfterClientIsGone(t *testing.T) {
 		if a := s.Attempts()[0]; a.Code != codes.Canceled || !a.Cancelled || a.End.Sub(a.Time) != 7*ms {
 			t.Errorf("the server saw %+v; want it cancelled after 7ms", a)
 		}
-		s.On(watch, moves.Play(moves.Echo(0)))
+		s.On(watch, faults.Play(faults.Echo(0)))
 		w := s.open(t.Context(), t)
 		w.send("a")
 		w.want("a")
@@ -106,7 +106,7 @@ func (veiled) AuthType() string { return "veiled" }
 
 func TestCutOfEncryptedConnection(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Send(text("one")), moves.Cut()))
+		s.On(watch, faults.Play(faults.Send(text("one")), faults.Cut()))
 		start := time.Now()
 		w := s.open(t.Context(), t)
 		w.want("one")

@@ -12,27 +12,26 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/stagger-go/stagger/internal/tools/inspect"
-	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestReceiveEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]moves.Move{"Receive": moves.Receive(5), "ReceiveAll": moves.Receive(0)} {
+	for name, move := range map[string]faults.Move{"Receive": faults.Receive(5), "ReceiveAll": faults.Receive(0)} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, moves.Play(move, moves.Receive(1), moves.Send(text("enough"))))
+				s.On(watch, faults.Play(move, faults.Receive(1), faults.Send(text("enough"))))
 				w := s.open(t.Context(), t)
 				w.send("a", "b")
 				synctest.Wait()
-				if a := s.Attempts()[0]; a.Sent != 0 || inspect.HalfClosed(a) {
+				if a := s.Attempts()[0]; a.Sent != 0 || faults.HalfClosed(a) {
 					t.Errorf("before the half-close the server saw %+v; want it waiting", a)
 				}
 				w.closeSend()
 				w.want("enough")
 				w.wantEnd(codes.OK)
-				if a := s.Attempts()[0]; a.Received != 2 || !inspect.HalfClosed(a) {
+				if a := s.Attempts()[0]; a.Received != 2 || !faults.HalfClosed(a) {
 					t.Errorf("the server saw %+v; want 2 messages and the half-close", a)
 				}
 			})
@@ -42,10 +41,10 @@ func TestReceiveEndsAtHalfClose(t *testing.T) {
 
 func TestSendHeaderSendsHeadersAtOnce(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(
-			moves.Pause(time.Second),
-			moves.SendHeader(metadata.MD{"Shard": {"7"}}),
-			moves.Pause(time.Minute)).Then(testserver.Fail(codes.Aborted)))
+		s.On(watch, faults.Play(
+			faults.Pause(time.Second),
+			faults.SendHeader(metadata.MD{"Shard": {"7"}}),
+			faults.Pause(time.Minute)).Then(testserver.Fail(codes.Aborted)))
 		start := time.Now()
 		w := s.open(t.Context(), t)
 		header, err := w.Header()
@@ -61,7 +60,7 @@ func TestSendHeaderSendsHeadersAtOnce(t *testing.T) {
 
 func TestSendHeaderTooLate(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Send(text("one"))).Then(testserver.OK().Header(metadata.Pairs("shard", "7"))))
+		s.On(watch, faults.Play(faults.Send(text("one"))).Then(testserver.OK().Header(metadata.Pairs("shard", "7"))))
 		w := s.open(t.Context(), t)
 		w.want("one")
 		w.wantEnd(codes.Internal)
@@ -71,7 +70,7 @@ func TestSendHeaderTooLate(t *testing.T) {
 func TestSendRaw(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		message := []byte(textOf("pong"))
-		s.On(watch, moves.Play(moves.SendRaw(message, []byte("\xff"))))
+		s.On(watch, faults.Play(faults.SendRaw(message, []byte("\xff"))))
 		clear(message) // the move has its own copy
 		w := s.open(t.Context(), t)
 		w.want("pong")
@@ -81,10 +80,10 @@ func TestSendRaw(t *testing.T) {
 
 func TestEchoEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]moves.Move{"Echo": moves.Echo(5), "EchoAll": moves.Echo(0)} {
+	for name, move := range map[string]faults.Move{"Echo": faults.Echo(5), "EchoAll": faults.Echo(0)} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, moves.Play(move))
+				s.On(watch, faults.Play(move))
 				w := s.open(t.Context(), t)
 				w.send("a", "b", "c")
 				w.want("a", "b", "c")

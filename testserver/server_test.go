@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -95,7 +95,7 @@ func wantText(t *testing.T, what, got, want string) {
 // tcp is a listener on a free port of this machine.
 func tcp(t *testing.T) testserver.Option {
 	t.Helper()
-	return testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t))
+	return testserver.Listener(testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t))
 }
 
 func TestServerOnTCP(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -25,7 +25,7 @@ const pushback = "grpc-retry-pushback-ms"
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	moved := must.Get(status.New(codes.NotFound, "gone").WithDetails(&errdetails.ErrorInfo{Reason: "MOVED"}))(t)
+	moved := testkit.Must(status.New(codes.NotFound, "gone").WithDetails(&errdetails.ErrorInfo{Reason: "MOVED"}))(t)
 	down := testserver.Fail(codes.Unavailable)
 	cost := func(value string) metadata.MD { return metadata.Pairs("cost", value) }
 	for name, row := range map[string]struct {

@@ -18,9 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/steps"
-	"github.com/stagger-go/stagger/internal/tools/inspect"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -52,7 +51,7 @@ func TestStreamTakesMessagesAndBytes(t *testing.T) {
 				w.want("a", "b")
 				w.wantEnd(codes.OK)
 				a := s.Attempts()[0]
-				if len(a.Requests) != 2 || a.Received != 2 || a.Sent != 2 || !inspect.HalfClosed(a) {
+				if len(a.Requests) != 2 || a.Received != 2 || a.Sent != 2 || !faults.HalfClosed(a) {
 					t.Errorf("recorded %+v; want 2 messages each way and the half-close", a)
 				}
 			})
@@ -62,12 +61,12 @@ func TestStreamTakesMessagesAndBytes(t *testing.T) {
 
 func TestPlayMakesItsMovesInOrder(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(
-			moves.Receive(2),
-			moves.Pause(time.Hour),
-			moves.Send(text("one")),
-			moves.Receive(1),
-			moves.Send(text("two"), text("three")),
+		s.On(watch, faults.Play(
+			faults.Receive(2),
+			faults.Pause(time.Hour),
+			faults.Send(text("one")),
+			faults.Receive(1),
+			faults.Send(text("two"), text("three")),
 		))
 		start := time.Now()
 		w := s.open(t.Context(), t)
@@ -84,8 +83,8 @@ func TestPlayMakesItsMovesInOrder(t *testing.T) {
 
 func TestPlayIsOneStep(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		failing := moves.Play(moves.Receive(1), moves.Send(text("half"))).Times(2)
-		s.On(watch, failing.Then(testserver.Fail(codes.Unavailable).Pushback("250")), moves.Play(moves.Echo(0)))
+		failing := faults.Play(faults.Receive(1), faults.Send(text("half"))).Times(2)
+		s.On(watch, failing.Then(testserver.Fail(codes.Unavailable).Pushback("250")), faults.Play(faults.Echo(0)))
 		for range 2 {
 			w := s.open(t.Context(), t)
 			w.send("a")
@@ -105,7 +104,7 @@ func TestPlayIsOneStep(t *testing.T) {
 
 func TestPlayRefined(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Send(text("move"))).
+		s.On(watch, faults.Play(faults.Send(text("move"))).
 			Header(metadata.Pairs("shard", "7")).Delay(time.Minute).
 			Trailer(metadata.Pairs("cost", "1")).
 			Then(testserver.OK(text("reply"), text("last")).Trailer(metadata.Pairs("cost", "2"))))
@@ -128,12 +127,12 @@ func TestPlayRefined(t *testing.T) {
 
 func TestPlayOfEveryCallKind(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), moves.Send(text("pong"))))
+		s.On(get, faults.Play(faults.Receive(1), faults.Send(text("pong"))))
 		a := s.call(t.Context(), get)
 		wantCode(t, a, codes.OK)
 		wantText(t, "reply of a unary call", a.reply, "pong")
 
-		s.On(list, moves.Play(moves.Receive(0), moves.Send(text("sum"))))
+		s.On(list, faults.Play(faults.Receive(0), faults.Send(text("sum"))))
 		upload, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, list)
 		if err != nil {
 			t.Fatal(err)
@@ -171,11 +170,11 @@ func TestThen(t *testing.T) {
 		"Func": {testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			return testserver.Fail(codes.Code(10 + len(a.Requests)))
 		}), codes.Aborted + 1, 0},
-		"Play": {moves.Play(moves.Pause(ms)).Then(testserver.Fail(codes.DataLoss)), codes.DataLoss, ms},
+		"Play": {faults.Play(faults.Pause(ms)).Then(testserver.Fail(codes.DataLoss)), codes.DataLoss, ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, moves.Play(moves.Receive(1), moves.Send(text("one"), text("two"))).Then(row.end))
+				s.On(watch, faults.Play(faults.Receive(1), faults.Send(text("one"), text("two"))).Then(row.end))
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
@@ -193,11 +192,11 @@ func TestThen(t *testing.T) {
 
 func TestRandomDoesNotReceiveBeforeThePlay(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Random(1, 1, moves.Play(moves.Send(text("hello")))))
+		s.On(watch, testserver.Random(1, 1, faults.Play(faults.Send(text("hello")))))
 		w := s.open(t.Context(), t)
 		w.want("hello")
 		w.wantEnd(codes.OK)
-		s.On(watch, testserver.Random(1, 0, moves.Play()))
+		s.On(watch, testserver.Random(1, 0, faults.Play()))
 		w = s.open(t.Context(), t)
 		w.send("a")
 		w.want("")
@@ -207,12 +206,12 @@ func TestRandomDoesNotReceiveBeforeThePlay(t *testing.T) {
 
 func TestPlayEndsWhenClientIsGone(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]moves.Move{
-		"Receive": moves.Receive(1), "EchoAll": moves.Echo(0), "Pause": moves.Pause(time.Hour),
+	for name, move := range map[string]faults.Move{
+		"Receive": faults.Receive(1), "EchoAll": faults.Echo(0), "Pause": faults.Pause(time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, moves.Play(move, moves.Send(text("late"))))
+				s.On(watch, faults.Play(move, faults.Send(text("late"))))
 				ctx, cancel := context.WithCancel(t.Context())
 				w := s.open(ctx, t)
 				time.AfterFunc(7*time.Second, cancel)
@@ -229,23 +228,23 @@ func TestPlayEndsWhenClientIsGone(t *testing.T) {
 
 // badPlays are plays that On must refuse.
 var badPlays = []badStep{
-	{get, moves.Play(moves.Receive(-1)), "step 1: Play: move 1: Receive(-1): want 0 or more"},
-	{get, moves.Play(moves.Echo(-1)), "step 1: Play: move 1: Echo(-1): want 0 or more"},
-	{get, moves.Play(moves.Pause(-1)), "step 1: Play: move 1: Pause(-1ns): want 0 or more"},
-	{get, moves.Play(moves.Receive(1), moves.Send()), "step 1: Play: move 2: Send(): want at least one message"},
-	{get, moves.Play(moves.SendRaw()), "step 1: Play: move 1: SendRaw(): want at least one message"},
-	{get, moves.Play(moves.Send(wrapperspb.String("\xff"))), "step 1: Play: move 1: Send(*wrapperspb.StringValue): "},
-	{get, moves.Play(moves.SendHeader(metadata.Pairs("te", ""))), `step 1: Play: move 1: Header("te"): gRPC writes this key itself`},
-	{get, moves.Play(moves.Echo(0), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers were sent before: want it first"},
-	{get, moves.Play(moves.SendHeader(nil), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers were sent"},
-	{get, moves.Play(moves.Cut(), moves.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
-	{get, moves.Play(moves.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},
-	{get, steps.Raw(moves.Play(moves.Cut()), [][]byte{{}}).(testserver.Step), "step 1: messages after Cut: the connection is gone: want Send before it"},
-	{get, moves.Play(moves.Move{}), "step 1: Play: move 1 is Move{}: want Receive(…), Send(…) or another"},
+	{get, faults.Play(faults.Receive(-1)), "step 1: Play: move 1: Receive(-1): want 0 or more"},
+	{get, faults.Play(faults.Echo(-1)), "step 1: Play: move 1: Echo(-1): want 0 or more"},
+	{get, faults.Play(faults.Pause(-1)), "step 1: Play: move 1: Pause(-1ns): want 0 or more"},
+	{get, faults.Play(faults.Receive(1), faults.Send()), "step 1: Play: move 2: Send(): want at least one message"},
+	{get, faults.Play(faults.SendRaw()), "step 1: Play: move 1: SendRaw(): want at least one message"},
+	{get, faults.Play(faults.Send(wrapperspb.String("\xff"))), "step 1: Play: move 1: Send(*wrapperspb.StringValue): "},
+	{get, faults.Play(faults.SendHeader(metadata.Pairs("te", ""))), `step 1: Play: move 1: Header("te"): gRPC writes this key itself`},
+	{get, faults.Play(faults.Echo(0), faults.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers were sent before: want it first"},
+	{get, faults.Play(faults.SendHeader(nil), faults.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers were sent"},
+	{get, faults.Play(faults.Cut(), faults.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
+	{get, faults.Play(faults.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},
+	{get, steps.Raw(faults.Play(faults.Cut()), [][]byte{{}}).(testserver.Step), "step 1: messages after Cut: the connection is gone: want Send before it"},
+	{get, faults.Play(faults.Move{}), "step 1: Play: move 1 is Move{}: want Receive(…), Send(…) or another"},
 	{get, testserver.Stream(nil), "step 1: Stream(nil): want a function"},
-	{get, moves.Play().Then(testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
-	{get, moves.Play().Then(testserver.OK()).Then(testserver.OK()), "step 1: Then: the end is set already: want one Then"},
-	{get, moves.Play().Then(testserver.OK().Times(2)), "step 1: Then of a step with Times: want Stream(…).Then(…).Times(…)"},
+	{get, faults.Play().Then(testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
+	{get, faults.Play().Then(testserver.OK()).Then(testserver.OK()), "step 1: Then: the end is set already: want one Then"},
+	{get, faults.Play().Then(testserver.OK().Times(2)), "step 1: Then of a step with Times: want Stream(…).Then(…).Times(…)"},
 	{get, testserver.OK().Then(testserver.OK()), "step 1: Then: only a Stream, and OK with replies, have an end to set: want Stream(…).Then(…)"},
-	{get, testserver.Random(1, 1, moves.Play()).Then(testserver.OK()), "step 1: Then: only a Stream, and OK with replies, have an end to set"},
+	{get, testserver.Random(1, 1, faults.Play()).Then(testserver.OK()), "step 1: Then: only a Stream, and OK with replies, have an end to set"},
 }

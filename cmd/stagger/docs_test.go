@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // README and docs show commands with their output, as
@@ -19,10 +19,10 @@ import (
 // which are run in the root of the repository, and compared.
 func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	t.Chdir("../..")
-	pages := must.Get(filepath.Glob("docs/*.md"))(t)
+	pages := testkit.Must(filepath.Glob("docs/*.md"))(t)
 	shown := 0
 	for _, page := range append(pages, "README.md") {
-		text := must.Get(os.ReadFile(page))(t)
+		text := testkit.Must(os.ReadFile(page))(t)
 		shown += compare(t, page, string(text))
 	}
 	if shown < 4 {
@@ -33,14 +33,14 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 // The README shows the first table of "stagger demo" as it is printed.
 func TestPagesShowWhatCommandsPrint_Demo(t *testing.T) {
 	t.Parallel()
-	readme := string(must.Get(os.ReadFile("../../README.md"))(t))
+	readme := string(testkit.Must(os.ReadFile("../../README.md"))(t))
 	_, shown, found := strings.Cut(readme, "<!-- demo -->\n```text\n")
 	shown, _, ended := strings.Cut(shown, "\n```\n<!-- /demo -->")
 	var out strings.Builder
 	c := command()
 	c.SetArgs([]string{"demo"})
 	c.SetOut(&out)
-	must.Do(t, c.Execute())
+	testkit.NoError(t, c.Execute())
 	if !found || !ended || !strings.Contains(out.String(), "\n\n"+shown+"\n") {
 		t.Errorf("README.md shows between <!-- demo --> and <!-- /demo -->\n%s\nand make demo prints\n%s", shown, out.String())
 	}
@@ -49,8 +49,8 @@ func TestPagesShowWhatCommandsPrint_Demo(t *testing.T) {
 // The demo's policy is the one that the README shows.
 func TestPagesShowWhatCommandsPrint_DemoPolicy(t *testing.T) {
 	t.Parallel()
-	policy := string(must.Get(os.ReadFile("internal/demo/retry.yaml"))(t))
-	if readme := string(must.Get(os.ReadFile("../../README.md"))(t)); !strings.Contains(readme, "```yaml newuser retry.yaml\n"+policy+"```\n") {
+	policy := string(testkit.Must(os.ReadFile("internal/demo/retry.yaml"))(t))
+	if readme := string(testkit.Must(os.ReadFile("../../README.md"))(t)); !strings.Contains(readme, "```yaml newuser retry.yaml\n"+policy+"```\n") {
 		t.Errorf("README.md has not this retry.yaml, which the demo follows:\n%s", policy)
 	}
 }
@@ -58,16 +58,16 @@ func TestPagesShowWhatCommandsPrint_DemoPolicy(t *testing.T) {
 // A block of text whose fence names a command is a part of what that prints.
 func TestPagesShowWhatCommandsPrint_Parts(t *testing.T) {
 	t.Parallel()
-	pages, shown := must.Get(filepath.Glob("../../docs/*.md"))(t), 0
+	pages, shown := testkit.Must(filepath.Glob("../../docs/*.md"))(t), 0
 	for _, page := range pages {
-		for _, block := range strings.Split(string(must.Get(os.ReadFile(page))(t)), "\n```text part of: stagger ")[1:] {
+		for _, block := range strings.Split(string(testkit.Must(os.ReadFile(page))(t)), "\n```text part of: stagger ")[1:] {
 			line, part, _ := strings.Cut(block, "\n")
 			part, _, _ = strings.Cut(part, "\n```")
 			var out strings.Builder
 			c := command()
 			c.SetArgs(strings.Fields(line))
 			c.SetOut(&out)
-			must.Do(t, c.Execute())
+			testkit.NoError(t, c.Execute())
 			if shown++; !strings.Contains(trimmed(out.String()), part) {
 				t.Errorf("%s shows of %q\n%s\nand it prints\n%s", page, line, part, out.String())
 			}

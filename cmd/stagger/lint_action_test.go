@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func parsed(t *testing.T, file string, to any) {
@@ -39,8 +39,8 @@ func policies(t *testing.T, text string) (folder string) {
 		t.Skip("the scripts are bash's")
 	}
 	folder = t.TempDir()
-	must.Do(t, os.Mkdir(filepath.Join(folder, "deploy"), 0o700))
-	must.Do(t, os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte(text), 0o600))
+	testkit.NoError(t, os.Mkdir(filepath.Join(folder, "deploy"), 0o700))
+	testkit.NoError(t, os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte(text), 0o600))
 	return folder
 }
 
@@ -61,7 +61,7 @@ func TestAction(t *testing.T) {
 		t.Fatalf("%d steps; want one", len(action.Runs.Steps))
 	}
 	step := action.Runs.Steps[0]
-	root := must.Get(filepath.Abs("../.."))(t)
+	root := testkit.Must(filepath.Abs("../.."))(t)
 	lint := func(inputs map[string]string) (string, error) {
 		c := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
 		c.Dir = folder
@@ -77,8 +77,8 @@ func TestAction(t *testing.T) {
 	if err == nil || !strings.Contains(got, "::error file=deploy/retry.yaml,line=1,col=17::methodConfig[0].nam") {
 		t.Errorf("a bad file: %v\n%s", err, got)
 	}
-	must.Do(t, os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte(goodPolicy), 0o600))
-	must.Do(t, os.WriteFile(filepath.Join(folder, "-x.yaml"), []byte(badPolicy), 0o600))
+	testkit.NoError(t, os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte(goodPolicy), 0o600))
+	testkit.NoError(t, os.WriteFile(filepath.Join(folder, "-x.yaml"), []byte(badPolicy), 0o600))
 	if got, err := lint(map[string]string{"files": "deploy/retry.yaml", "arguments": "--strict"}); err != nil {
 		t.Errorf("a good file: %v\n%s", err, got)
 	}
@@ -96,7 +96,7 @@ func TestPreCommitHook(t *testing.T) {
 	if len(hooks) != 1 || hooks[0].Language != "script" {
 		t.Fatalf("%+v; want one hook that is a script", hooks)
 	}
-	script := must.Get(filepath.Abs(filepath.Join("../..", hooks[0].Entry)))(t)
+	script := testkit.Must(filepath.Abs(filepath.Join("../..", hooks[0].Entry)))(t)
 	hook := func() (string, error) {
 		c := exec.CommandContext(t.Context(), script, "deploy/retry.yaml")
 		c.Dir = folder
@@ -106,7 +106,7 @@ func TestPreCommitHook(t *testing.T) {
 	if got, err := hook(); err != nil || got != "deploy/retry.yaml: can be used; 1 policy\n" {
 		t.Errorf("%v\n%s", err, got)
 	}
-	must.Do(t, os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte(badPolicy), 0o600))
+	testkit.NoError(t, os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte(badPolicy), 0o600))
 	if got, err := hook(); err == nil || !strings.Contains(got, "error: deploy/retry.yaml:1:17: ") {
 		t.Errorf("%v\n%s", err, got)
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // TestSignalEndsReading interrupts commands that read endless input.
@@ -29,7 +29,7 @@ func TestSignalEndsReading(t *testing.T) {
 			t.Run(line+" "+signal.String(), func(t *testing.T) {
 				t.Parallel()
 				pipe := filepath.Join(t.TempDir(), "pipe.yaml")
-				must.Do(t, syscall.Mkfifo(pipe, 0o600))
+				testkit.NoError(t, syscall.Mkfifo(pipe, 0o600))
 				w, err := os.OpenFile(pipe, os.O_RDWR, 0) // does not wait for a reader
 				if err != nil {
 					t.Fatal(err)
@@ -42,10 +42,10 @@ func TestSignalEndsReading(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				must.Do(t, c.Start())
+				testkit.NoError(t, c.Start())
 				// More than a pipe holds, so that writing ends only when it is being read.
-				must.Get(w.WriteString(strings.Repeat("#\n", 40_000)))(t)
-				must.Do(t, c.Process.Signal(signal))
+				testkit.Must(w.WriteString(strings.Repeat("#\n", 40_000)))(t)
+				testkit.NoError(t, c.Process.Signal(signal))
 				_ = c.Wait() // which is the test: the pipe stays open
 				if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != signal {
 					t.Errorf("%v; want the end by %v", c.ProcessState, signal)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/examples/payments"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -84,13 +84,13 @@ func want(t *testing.T, what, got, want string) {
 func TestRepeated(t *testing.T) {
 	for _, deduplicates := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			answers := must.Get(payments.NewAnswers(time.Hour, 10))(t)
+			answers := testkit.Must(payments.NewAnswers(time.Hour, 10))(t)
 			s, options := new(service), []grpc.ServerOption{grpc.ChainUnaryInterceptor(recovery)}
 			if deduplicates {
 				options = append(options, grpc.ChainUnaryInterceptor(payments.Deduplicate(answers)))
 			}
 			reports := 0
-			retrier := must.Get(interceptor.New(must.Get(policy.Parse(payments.File, payments.Policy))(t), repeat.ForTests(nil),
+			retrier := testkit.Must(interceptor.New(testkit.Must(policy.Parse(payments.File, payments.Policy))(t), repeat.ForTests(nil),
 				interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
 					if d.Field == "repeat" {
 						reports++
@@ -99,7 +99,7 @@ func TestRepeated(t *testing.T) {
 			server := testserver.Start(t, testserver.Register(s.register), testserver.ServerOptions(options...))
 			conn := server.Dial(t, retrier.DialOptions()...)
 			for range 3 {
-				must.Do(t, conn.Invoke(t.Context(), payments.Pay, wrapperspb.Int64(250), new(wrapperspb.Int64Value)))
+				testkit.NoError(t, conn.Invoke(t.Context(), payments.Pay, wrapperspb.Int64(250), new(wrapperspb.Int64Value)))
 				synctest.Wait()
 			}
 			made, found := 6, 1

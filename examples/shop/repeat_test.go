@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -25,11 +25,11 @@ import (
 func TestShop_Repeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set := must.Get(policy.Load("retry.yaml"))(t)
+		set := testkit.Must(policy.Load("retry.yaml"))(t)
 		servers, retriers := map[string]*testserver.Server{}, []*interceptor.Retrier{}
 		var notes []string
 		for _, name := range []string{"payments", "inventory", "orders", "gateway"} {
-			retrier := must.Get(interceptor.New(set, repeat.ForTests(nil), interceptor.WithObserver(interceptor.Observer{
+			retrier := testkit.Must(interceptor.New(set, repeat.ForTests(nil), interceptor.WithObserver(interceptor.Observer{
 				Diagnostic: func(d policy.Diagnostic) {
 					if d.Field == "repeat" {
 						t.Error(d)
@@ -39,7 +39,7 @@ func TestShop_Repeat(t *testing.T) {
 				},
 			})))(t)
 			p := &process{workers: newWorkers(services[name].workers, services[name].pace), retrier: retrier, conns: map[string]*grpc.ClientConn{}}
-			p.ledger = must.Get(openLedger(filepath.Join(t.TempDir(), name)))(t)
+			p.ledger = testkit.Must(openLedger(filepath.Join(t.TempDir(), name)))(t)
 			defer p.ledger.file.Close()
 			for _, below := range services[name].calls {
 				p.conns[below] = servers[below].Dial(t, retrier.DialOptions()...)
@@ -50,7 +50,7 @@ func TestShop_Repeat(t *testing.T) {
 		conn := servers["gateway"].Dial(t)
 		for i := range 20 {
 			for _, method := range []string{"Browse", "Buy"} {
-				must.Do(t, conn.Invoke(t.Context(), "/"+names["gateway"]+"/"+method, wrapperspb.String(fmt.Sprint("purchase-", i)), new(wrapperspb.StringValue)))
+				testkit.NoError(t, conn.Invoke(t.Context(), "/"+names["gateway"]+"/"+method, wrapperspb.String(fmt.Sprint("purchase-", i)), new(wrapperspb.StringValue)))
 			}
 			time.Sleep(time.Second)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -21,7 +20,7 @@ import (
 func tracePolicies(t testing.TB) map[string]*policy.Policy {
 	t.Helper()
 	retry := func(change func(*spec.Retry)) spec.Policy {
-		r := usual.Retry()
+		r := spec.UsualRetry()
 		r.MaxAttempts, r.RetryableStatusCodes = 3, []codes.Code{codes.Unavailable}
 		r.Backoff = spec.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
 		change(&r)

@@ -22,7 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/tools/shrink"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -446,7 +446,7 @@ func playBytes(list []*policy.Policy, call *Call, data []byte, log *strings.Buil
 
 // report returns the events that lead to a failure, with the fewest bytes.
 func report(list []*policy.Policy, data []byte) string {
-	data = shrink.Bytes(data, func(data []byte) bool {
+	data = testkit.Shrink(data, func(data []byte) bool {
 		return playBytes(list, new(Call), data, nil) != nil
 	})
 	var log strings.Builder

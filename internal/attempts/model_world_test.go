@@ -17,7 +17,6 @@ import (
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -223,7 +222,7 @@ func modelPolicies() []*policy.Policy {
 		return b
 	}
 	retry := func() *spec.Retry {
-		r := usual.Retry()
+		r := spec.UsualRetry()
 		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
 		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted}
 		if one(3) {

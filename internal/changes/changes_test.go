@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/changes"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -67,8 +67,8 @@ func TestOf(t *testing.T) {
 			if !strings.Contains(file, row.from) {
 				t.Fatalf("the file lacks %q", row.from)
 			}
-			before := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
-			after := must.Get(policy.Parse("retry.yaml", []byte(strings.Replace(file, row.from, row.to, 1))))(t)
+			before := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+			after := testkit.Must(policy.Parse("retry.yaml", []byte(strings.Replace(file, row.from, row.to, 1))))(t)
 			got := changes.Of(before, after)
 			if want := "hash " + before.Hash() + " → " + after.Hash(); got[0] != want {
 				t.Errorf("first %q; want %q", got[0], want)
@@ -86,7 +86,7 @@ func TestOf(t *testing.T) {
 func TestOf_Throttling(t *testing.T) {
 	t.Parallel()
 	set := func(tokens int) *policy.Set {
-		return must.Get(policies.NewSet(spec.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
+		return testkit.Must(policies.NewSet(spec.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
 	}
 	if got := changes.Of(set(10), set(20)); len(got) != 1 || got[0] != "maxTokens of retryThrottling 10 → 20" {
 		t.Errorf("%q", got)

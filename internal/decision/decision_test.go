@@ -18,7 +18,6 @@ import (
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -312,7 +311,7 @@ func TestDecideAllocations(t *testing.T) {
 }
 
 func ExampleDecide() {
-	retry := usual.Retry()
+	retry := spec.UsualRetry()
 	p, err := policies.New(spec.Policy{Retry: &retry})
 	if err != nil {
 		fmt.Println(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func TestEffect_Names(t *testing.T) {
@@ -59,7 +59,7 @@ func TestEffect_Names(t *testing.T) {
 func TestEffect_Googleapis(t *testing.T) {
 	t.Parallel()
 	var marked, others, missed, alarms []string
-	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/methods.txt"))(t))) {
+	for line := range strings.Lines(string(testkit.Must(os.ReadFile("testdata/methods.txt"))(t))) {
 		mark, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch mark {
 		case "+":

@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -51,7 +51,7 @@ func TestKnown_Quantiles(t *testing.T) {
 // Without a hedgingQuantile, only the answers' speeds are recorded.
 func TestKnown_Without(t *testing.T) {
 	t.Parallel()
-	k := New().For(must.Get(policies.New(spec.Policy{}))(t), 0)
+	k := New().For(testkit.Must(policies.New(spec.Policy{}))(t), 0)
 	k.Outlasted(0, time.Second)
 	k.Answered(0, attempts.Answer{Took: time.Second, Speed: latency.VerySlow})
 	if got := k.Evidence(); !k.Any() || k.Quantile() != 0 || got != (latency.Evidence{Known: 1, Slow: 1, VerySlow: 1}) {
@@ -63,7 +63,7 @@ func TestKnown_Without(t *testing.T) {
 func TestKnown_SharesAnswers(t *testing.T) {
 	t.Parallel()
 	m := New()
-	one, other := m.For(hedged(t, 0.9), 0), m.For(must.Get(policies.New(spec.Policy{}))(t), 0)
+	one, other := m.For(hedged(t, 0.9), 0), m.For(testkit.Must(policies.New(spec.Policy{}))(t), 0)
 	one.Answered(0, attempts.Answer{Speed: latency.Slow})
 	if got := other.Evidence(); got != (latency.Evidence{Known: 1, Slow: 1}) {
 		t.Errorf("%+v; want the answer to a call with another policy", got)

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // crowded returns a scenario with a service of 1000 requests a second, one phase of trouble and calls with a deadline of one
@@ -18,7 +18,7 @@ func crowded(t *testing.T, trouble Phase) *Scenario {
 	t.Helper()
 	policies := map[string]*Policy{}
 	for name, admission := range map[string]string{"without": "NONE", "with": "REFUSE"} {
-		policies[name] = must.Get(NewPolicy(`methodConfig: [{name: [{service: a.B, method: C}], admission: ` + admission + `,
+		policies[name] = testkit.Must(NewPolicy(`methodConfig: [{name: [{service: a.B, method: C}], admission: ` + admission + `,
 			retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.2s}}]`))(t)
 	}
 	return &Scenario{

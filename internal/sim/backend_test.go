@@ -14,7 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // small is a scenario with one client and one backend, in which nothing happens by itself.
@@ -29,7 +29,7 @@ func small() *Scenario {
 
 func play(t *testing.T, s *Scenario, o Options) *Result {
 	t.Helper()
-	return must.Get(s.Run(t.Context(), o))(t)
+	return testkit.Must(s.Run(t.Context(), o))(t)
 }
 
 // erlang returns the mean wait in an M/M/c queue: Poisson arrivals, exponential service times, c workers.
@@ -188,7 +188,7 @@ const elsewhereConfig = `{stagger_retry_elsewhere: {childPolicy: [{round_robin: 
 
 func withPolicies(t *testing.T, files map[string]string) *Scenario {
 	t.Helper()
-	s := must.Get(Parse("s.yaml", []byte(elsewhereScenario), func(name string) ([]byte, error) {
+	s := testkit.Must(Parse("s.yaml", []byte(elsewhereScenario), func(name string) ([]byte, error) {
 		if text, ok := files[name]; ok {
 			return []byte(text), nil
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -73,7 +73,7 @@ func TestCallAsInterceptor(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				file := "methodConfig:\n  - name: [{service: acme.shop.v1.Shop, method: Get}]\n    " + text + "\n"
-				set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
+				set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
 				var truth string
 				synctest.Test(t, func(t *testing.T) { truth = played(t, set, trouble.step) })
 				if got := simulated(t, set, trouble.fault); got != truth {
@@ -92,7 +92,7 @@ func played(t *testing.T, set *policy.Set, step testserver.Step) string {
 	t.Helper()
 	server := testserver.Start(t)
 	server.On(method, step)
-	retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0 })))(t)
+	retrier := testkit.Must(interceptor.New(set, grpctest.WithRandom(func() float64 { return 0 })))(t)
 	conn := server.Dial(t, retrier.DialOptions()...)
 	conn.Connect()
 	synctest.Wait()

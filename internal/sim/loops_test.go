@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const ms = time.Millisecond
@@ -94,7 +94,7 @@ func TestLimit(t *testing.T) {
 	if want := []time.Duration{100 * ms, 100 * ms, 200 * ms, 200 * ms, 150 * ms}; !slices.Equal(took, want) {
 		t.Errorf("the calls took %v; want %v", took, want)
 	}
-	hedge := must.Get(NewPolicy(
+	hedge := testkit.Must(NewPolicy(
 		`methodConfig: [{name: [{service: a.B}], hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.01s, budget: NONE}}]`))(t)
 	s.Policies = map[string]*Policy{"hedge": hedge}
 	s.Fleets[0].Calls[0].Policy, s.Fleets[0].Calls[0].Method, s.Fleets[0].Calls[0].Limit = "hedge", "/a.B/C", 1

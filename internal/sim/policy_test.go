@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Your own policy is played in addition to the others.
 func TestWith(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`)))(t)
+	set := testkit.Must(policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`)))(t)
 	s := example(t, "chain")
 	if _, err := s.With("own.yaml", set, ""); err == nil || err.Error() != "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get of the scenario's calls; name one that it has" {
 		t.Errorf("error %v", err)
 	}
-	more := must.Get(s.With("own.yaml", set, "/a.B/C"))(t)
+	more := testkit.Must(s.With("own.yaml", set, "/a.B/C"))(t)
 	r := play(t, more, Options{})
 	if len(s.Variants) != 3 || len(r.Runs) != 4 || r.Runs[3].Name != "own.yaml" {
 		t.Fatalf("%d variants, then %d; the last is %q", len(s.Variants), len(r.Runs), r.Runs[3].Name)

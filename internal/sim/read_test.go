@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/tools/misread"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const retryFile = `methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}}]`
@@ -86,7 +85,7 @@ func parse(text string) (*Scenario, error) {
 // Every key is read.
 func TestParse(t *testing.T) {
 	t.Parallel()
-	s := must.Get(parse(whole))(t)
+	s := testkit.Must(parse(whole))(t)
 	call, trouble := s.Services[0].Calls[0], s.Phases[1].Faults
 	for what, ok := range map[string]bool{
 		"head":    s.Title == "everything" && s.About == "every key" && s.Seed == 7 && s.Bucket == 500*time.Millisecond && s.Recovery == Recovery{0.95, time.Second},
@@ -194,7 +193,7 @@ func TestParseErrors(t *testing.T) {
 // One mistake makes one message.
 func TestParse_OneMessage(t *testing.T) {
 	t.Parallel()
-	misread.Each(t, whole, func(what, text string) {
+	testkit.EachMistake(t, whole, func(what, text string) {
 		if _, err := parse(text); err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s:\n%v", what, err)
 		}

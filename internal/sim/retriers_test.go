@@ -11,14 +11,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // twoMethods returns a process that calls two methods of a service that is down, with a budget of a given scope.
 func twoMethods(t *testing.T, scope, second string) *Scenario {
 	t.Helper()
-	s := must.Get(Parse("s.yaml", fmt.Appendf(nil, `
+	s := testkit.Must(Parse("s.yaml", fmt.Appendf(nil, `
 title: two methods
 policies: {retry: retry.yaml, copy: retry.yaml}
 services: [{name: shop, time: 10ms}, {name: stock, time: 10ms}]
@@ -113,7 +113,7 @@ func TestAttemptLimit(t *testing.T) {
 		{"maxAttemptsLimit: 3, ", "", 3},
 		{"maxAttemptsLimit: 3, ", ", attempts: 7", 7},
 	} {
-		s := must.Get(Parse("s.yaml", fmt.Appendf(nil, `
+		s := testkit.Must(Parse("s.yaml", fmt.Appendf(nil, `
 title: many attempts
 policies:
   retry: {%smethodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 9, initialBackoff: 0.001s, maxBackoff: 0.001s,

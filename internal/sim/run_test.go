@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func example(t *testing.T, name string) *Scenario {
 	t.Helper()
-	return must.Get(Load("../../examples/simulate/" + name + ".yaml"))(t)
+	return testkit.Must(Load("../../examples/simulate/" + name + ".yaml"))(t)
 }
 
 func text(t *testing.T, r *Result) string {
 	t.Helper()
-	b := must.Get(json.Marshal(r))(t)
+	b := testkit.Must(json.Marshal(r))(t)
 	return string(b)
 }
 

@@ -16,14 +16,13 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/usual"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // goodConfig returns a valid config that each row of the test breaks.
 func goodConfig() spec.Config {
-	retry := usual.Retry()
+	retry := spec.UsualRetry()
 	retry.Budget = "b"
 	return spec.Config{
 		Methods: []spec.MethodConfig{{
@@ -127,7 +126,7 @@ func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
 	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &spec.Backoff{Initial: 1, Max: 1, Multiplier: 1}}}
-	set := must.Get(policies.NewSet(c))(t)
+	set := testkit.Must(policies.NewSet(c))(t)
 	if got := policies.Config(set).MaxWaiting; got != 10_000 {
 		t.Errorf("%d calls may wait; want 10,000", got)
 	}
@@ -222,7 +221,7 @@ func TestConfigRules(t *testing.T) {
 func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
 	slow := spec.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
-	retry := usual.Retry()
+	retry := spec.UsualRetry()
 	retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
 	config := spec.Config{
 		Methods: []spec.MethodConfig{{
@@ -235,7 +234,7 @@ func TestNewSetCopies(t *testing.T) {
 		Budgets:         []spec.Budget{{Name: "b", Config: budget.Default()}},
 		RetryThrottling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
-	set := must.Get(policies.NewSet(config))(t)
+	set := testkit.Must(policies.NewSet(config))(t)
 	if config.Methods[0].Retry != &retry || retry.OnAttemptTimeout != "" || slow.Growth != "" {
 		t.Errorf("NewSet has changed the caller's own: %+v, %+v", config.Methods[0].Retry, slow)
 	}

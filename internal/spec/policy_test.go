@@ -13,14 +13,13 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/usual"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // TestNewRefusesBoth has a spec that retries and hedges.
 func TestNewRefusesBoth(t *testing.T) {
 	t.Parallel()
-	retry := usual.Retry()
+	retry := spec.UsualRetry()
 	const want = "hedgingPolicy: is given together with retryPolicy: keep one of the two"
 	if _, err := policies.New(spec.Policy{Retry: &retry, Hedge: &spec.Hedge{MaxAttempts: 2}}); err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
@@ -31,7 +30,7 @@ func TestNewRefusesBoth(t *testing.T) {
 func TestNew_MinDelay(t *testing.T) {
 	t.Parallel()
 	for quantile, want := range map[float64]time.Duration{0: 0, 0.95: defaults.MinHedgingDelay} {
-		p := must.Get(policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, Quantile: quantile}}))(t)
+		p := testkit.Must(policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, Quantile: quantile}}))(t)
 		if got := policies.Spec(p).Hedge.MinDelay; got != want {
 			t.Errorf("quantile %v: MinDelay %v; want %v", quantile, got, want)
 		}
@@ -41,9 +40,9 @@ func TestNew_MinDelay(t *testing.T) {
 // Policies are equal, in whatever order codes are listed.
 func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
-	retry := usual.Retry()
+	retry := spec.UsualRetry()
 	retry.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
-	p := must.Get(policies.New(spec.Policy{Retry: &retry}))(t)
+	p := testkit.Must(policies.New(spec.Policy{Retry: &retry}))(t)
 	if got := policies.Spec(p).Retry.RetryableStatusCodes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
 		t.Errorf("%v", got)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/lbtest"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -23,7 +23,7 @@ import (
 const weighted = `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"weighted_round_robin": {}}]}}]}`
 
 // call makes up to attempts attempts.
-func call(ctx context.Context, b *lbtest.Backends, attempts int) error {
+func call(ctx context.Context, b *grpctest.Backends, attempts int) error {
 	ctx = elsewhere.NewContext(ctx)
 	var err error
 	for range attempts {
@@ -36,8 +36,8 @@ func call(ctx context.Context, b *lbtest.Backends, attempts int) error {
 
 func TestWeightedRoundRobin(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]func(t *testing.T, b *lbtest.Backends){
-		"one fails": func(t *testing.T, b *lbtest.Backends) {
+	for name, test := range map[string]func(t *testing.T, b *grpctest.Backends){
+		"one fails": func(t *testing.T, b *grpctest.Backends) {
 			b.Servers[1].On("*", testserver.Fail(codes.Unavailable))
 			for range 200 {
 				if err := call(t.Context(), b, 2); err != nil {
@@ -48,7 +48,7 @@ func TestWeightedRoundRobin(t *testing.T) {
 				t.Error("no call went to the backend that fails")
 			}
 		},
-		"all fail": func(t *testing.T, b *lbtest.Backends) {
+		"all fail": func(t *testing.T, b *grpctest.Backends) {
 			for _, s := range b.Servers {
 				s.On("*", testserver.Fail(codes.Unavailable))
 			}
@@ -62,7 +62,7 @@ func TestWeightedRoundRobin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := lbtest.Start(t, 4, weighted)
+				b := grpctest.Start(t, 4, weighted)
 				b.VisitAll(t, func() error { return call(t.Context(), b, 1) })
 				test(t, b)
 			})
@@ -86,7 +86,7 @@ func TestWeightedRoundRobin_OfPolicyFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := lbtest.Start(t, 4, `{"loadBalancingConfig": [{"pick_first": {}}]}`, retrier.DialOptions()...)
+		b := grpctest.Start(t, 4, `{"loadBalancingConfig": [{"pick_first": {}}]}`, retrier.DialOptions()...)
 		b.VisitAll(t, func() error { return call(t.Context(), b, 1) })
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"cloud.google.com/go/bigtable/bttest"
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const (
@@ -22,18 +22,18 @@ const (
 
 func serveBigtable(t *testing.T) string {
 	t.Helper()
-	server := must.Get(bttest.NewServer("127.0.0.1:0"))(t)
+	server := testkit.Must(bttest.NewServer("127.0.0.1:0"))(t)
 	t.Cleanup(server.Close)
-	admin := must.Get(bigtable.NewAdminClient(t.Context(), "lab", "lab", google(server.Addr, []grpc.DialOption{plaintext})...))(t)
+	admin := testkit.Must(bigtable.NewAdminClient(t.Context(), "lab", "lab", google(server.Addr, []grpc.DialOption{plaintext})...))(t)
 	defer admin.Close()
-	must.Do(t, admin.CreateTable(t.Context(), "orders"))
-	must.Do(t, admin.CreateColumnFamily(t.Context(), "orders", "f"))
+	testkit.NoError(t, admin.CreateTable(t.Context(), "orders"))
+	testkit.NoError(t, admin.CreateColumnFamily(t.Context(), "orders", "f"))
 	return server.Addr
 }
 
 func dialBigtable(t *testing.T, target string, dial ...grpc.DialOption) *bigtable.Client {
 	t.Helper()
-	c := must.Get(bigtable.NewClientWithConfig(t.Context(), "lab", "lab", bigtable.ClientConfig{
+	c := testkit.Must(bigtable.NewClientWithConfig(t.Context(), "lab", "lab", bigtable.ClientConfig{
 		MetricsProvider: bigtable.NoopMetricsProvider{}, DisableDirectAccess: true, DisableSession: true,
 	}, google(target, dial)...))(t)
 	return c

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // deadPeer is a machine that vanishes: it takes what clients send, and the bytes of its server no longer reach them.
@@ -102,7 +102,7 @@ func (c *deadConn) Close() error {
 func TestDeadPeer(t *testing.T) {
 	temporal := func(t *testing.T, ctx context.Context, dial []grpc.DialOption) {
 		t.Helper()
-		c := must.Get(client.NewLazyClient(client.Options{
+		c := testkit.Must(client.NewLazyClient(client.Options{
 			HostPort: "passthrough:///peer", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 			ConnectionOptions: client.ConnectionOptions{DialOptions: dial},
 		}))(t)
@@ -111,7 +111,7 @@ func TestDeadPeer(t *testing.T) {
 	}
 	etcd := func(t *testing.T, ctx context.Context, dial []grpc.DialOption) {
 		t.Helper()
-		c := must.Get(clientv3.New(clientv3.Config{
+		c := testkit.Must(clientv3.New(clientv3.Config{
 			Endpoints: []string{"peer:2379"}, DialOptions: dial, Logger: zap.NewNop(), MaxUnaryRetries: 1,
 			DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second,
 		}))(t)

@@ -16,13 +16,12 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // etcd is a running member, with its data in a folder of the test.
 type etcd struct {
-	*proctest.Process
+	*testkit.Process
 
 	address string
 	args    []string
@@ -53,7 +52,7 @@ func startEtcd(t *testing.T) *etcd {
 // run starts it, or restarts it, and waits until it answers.
 func (e *etcd) run(t *testing.T) {
 	t.Helper()
-	e.Process = proctest.Start(t, nil, []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, "etcd", e.args...)
+	e.Process = testkit.StartProcess(t, nil, []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, "etcd", e.args...)
 	s := openEtcd(t, e.address, true, plaintext)
 	defer s.close()
 	if err := s.read(within(t)); err != nil {
@@ -67,7 +66,7 @@ func dialEtcd(t *testing.T, target string, retries bool, dial ...grpc.DialOption
 	if !retries {
 		c.MaxUnaryRetries = 1
 	}
-	return must.Get(clientv3.New(c))(t)
+	return testkit.Must(clientv3.New(c))(t)
 }
 
 func openEtcd(t *testing.T, target string, retries bool, dial ...grpc.DialOption) session {

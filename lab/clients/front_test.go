@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // front is a proxy before a real server: it forwards and counts every request, and fails requests on demand.
@@ -41,7 +41,7 @@ type front struct {
 // newFront starts a front before the server at an address. It stops at the end of the test.
 func newFront(t *testing.T, address string) *front {
 	t.Helper()
-	conn := must.Get(grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+	conn := testkit.Must(grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{}), grpc.MaxCallRecvMsgSize(64<<20))))(t)
 	lis := listen(t)
 	f := &front{
@@ -59,7 +59,7 @@ func newFront(t *testing.T, address string) *front {
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	return must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	return testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 }
 
 // fail makes a method fail until heal is called.

@@ -24,7 +24,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 var (
@@ -143,7 +143,7 @@ func record(t *testing.T, e *etcd, wire *relay, a arm, prefix string, chance *ra
 	var clients sync.WaitGroup
 	var conns []*grpc.ClientConn
 	for client := range historyClients {
-		conn := must.Get(grpc.NewClient(wire.target, append(a.dial(t), plaintext)...))(t)
+		conn := testkit.Must(grpc.NewClient(wire.target, append(a.dial(t), plaintext)...))(t)
 		conns = append(conns, conn)
 		seed := rand.NewPCG(chance.Uint64(), 0)
 		clients.Go(func() {
@@ -215,7 +215,7 @@ func TestHistories(t *testing.T) {
 	})
 	t.Log("\n" + strings.Join(rows, "\n"))
 	if *historyPage != "" && !t.Failed() {
-		must.Do(t, os.WriteFile(*historyPage, []byte(historiesText(t, rows)), 0o644))
+		testkit.NoError(t, os.WriteFile(*historyPage, []byte(historiesText(t, rows)), 0o644))
 	}
 }
 
@@ -248,7 +248,7 @@ func (a arm) judge(t *testing.T) string {
 
 func historiesText(t *testing.T, rows []string) string {
 	t.Helper()
-	said := string(must.Get(exec.CommandContext(t.Context(), "etcd", "--version").Output())(t))
+	said := string(testkit.Must(exec.CommandContext(t.Context(), "etcd", "--version").Output())(t))
 	etcdVersion, _, _ := strings.Cut(strings.TrimPrefix(said, "etcd Version: "), "\n")
 	lines := []string{
 		"# Evidence: histories of a real etcd",

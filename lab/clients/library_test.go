@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -65,8 +65,8 @@ func (l library) service(top string) string {
 
 func retrier(t *testing.T, text string, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set := must.Get(policy.Parse("retry.yaml", []byte(text)))(t)
-	return must.Get(interceptor.New(set, options...))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(text)))(t)
+	return testkit.Must(interceptor.New(set, options...))(t)
 }
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
@@ -123,7 +123,7 @@ func (l library) compareHappy(t *testing.T, address string) {
 		f := newFront(t, address)
 		s := l.open(t, f.target, true, append(dial, plaintext)...)
 		defer s.close()
-		results = must.Get(s.happy(within(t)))(t)
+		results = testkit.Must(s.happy(within(t)))(t)
 		return results, f.seen()
 	}
 	bare, want := play()
@@ -147,7 +147,7 @@ func (l library) repeat(t *testing.T, address string) {
 	f := newFront(t, address)
 	s := l.open(t, f.target, true, append(interceptorsOnly(r), plaintext)...)
 	defer s.close()
-	must.Do(t, s.read(within(t)))
+	testkit.NoError(t, s.read(within(t)))
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		n, _ := f.requests(l.read)
 		if n >= 2 {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const (
@@ -47,15 +47,15 @@ func dialPubSub(t *testing.T, target string, retries bool, dial ...grpc.DialOpti
 	if !retries {
 		config = &pubsub.ClientConfig{TopicAdminCallOptions: &vkit.TopicAdminCallOptions{GetTopic: []gax.CallOption{once}}}
 	}
-	return must.Get(pubsub.NewClientWithConfig(t.Context(), "lab", config, google(target, dial)...))(t)
+	return testkit.Must(pubsub.NewClientWithConfig(t.Context(), "lab", config, google(target, dial)...))(t)
 }
 
 func servePubSub(t *testing.T) string {
 	t.Helper()
 	server := pstest.NewServer()
 	t.Cleanup(func() { server.Close() })
-	must.Get(server.GServer.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}))(t)
-	must.Get(server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 60}))(t)
+	testkit.Must(server.GServer.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}))(t)
+	testkit.Must(server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 60}))(t)
 	return server.Addr
 }
 

@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -26,7 +26,7 @@ func TestTemporal(t *testing.T) {
 		read:  workflowservice.WorkflowService_DescribeWorkflowExecution_FullMethodName,
 		write: workflowservice.WorkflowService_SignalWorkflowExecution_FullMethodName,
 		serve: func(t *testing.T) string {
-			server := testserver.Start(t, testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)))
+			server := testserver.Start(t, testserver.Listener(testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)))
 			server.On(workflowservice.WorkflowService_GetSystemInfo_FullMethodName, testserver.OK(&workflowservice.GetSystemInfoResponse{ServerVersion: "1"}))
 			server.On(workflowservice.WorkflowService_StartWorkflowExecution_FullMethodName, testserver.OK(&workflowservice.StartWorkflowExecutionResponse{RunId: "run"}))
 			server.On(workflowservice.WorkflowService_SignalWorkflowExecution_FullMethodName, testserver.OK(&workflowservice.SignalWorkflowExecutionResponse{}))

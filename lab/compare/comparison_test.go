@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // ticking is a meter with the same time for everything.
@@ -43,7 +43,7 @@ func named(t *testing.T, name string) comparison {
 // opened returns a connected client of a comparison; it is closed when the test ends.
 func (c comparison) opened(t *testing.T, k client) backend {
 	t.Helper()
-	b := must.Get(c.open(k))(t)
+	b := testkit.Must(c.open(k))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -57,7 +57,7 @@ func TestClientsMakeTheAttemptsCompared(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				rows := must.Get(c.rows(quick()))(t)
+				rows := testkit.Must(c.rows(quick()))(t)
 				columns := len(c.table().columns)
 				for i, r := range rows {
 					if r.Name != c.clients[i].name || len(r.Values) != columns {
@@ -156,7 +156,7 @@ func TestMetricsAllocateLittle(t *testing.T) {
 		for i, k := range c.clients {
 			do := c.opened(t, k).operation()
 			allocated[i] = testing.AllocsPerRun(500, func() {
-				must.Do(t, do())
+				testkit.NoError(t, do())
 			})
 		}
 		theirs, own := allocated[1]-allocated[0], allocated[3]-allocated[2]

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // Tests start the test binary as the program.
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 func TestCommand(t *testing.T) {
 	root := t.TempDir()
 	page := filepath.Join(root, "docs", "evidence", "costs.md")
-	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
+	testkit.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
 		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\n<!-- bounds -->\n<!-- /bounds -->\nend\n"), 0o600),
 		os.WriteFile(filepath.Join(root, "README.md"), []byte("It allocates <!-- cost: one failure; stagger; allocations -->9<!-- / --> and <!-- cost: none -->1<!-- / -->.\n"), 0o600)))
 	var out, errs bytes.Buffer
@@ -43,7 +43,7 @@ func TestCommand(t *testing.T) {
 	if err := command(t.Context(), args, &out, &errs); err != nil && !strings.Contains(err.Error(), "above their bounds: one failure, stagger: processor × ") {
 		t.Fatalf("%v\n%s", err, &errs)
 	}
-	text := must.Get(os.ReadFile(page))(t)
+	text := testkit.Must(os.ReadFile(page))(t)
 	for _, want := range []string{"(2 processes;", "| stagger | ", "| failsafe-go, budget | ", "(one process)", "| one failure | stagger | processor × |", runtime.Version(), "| client | × two calls without retries | processor × | time | allocations | bytes |"} {
 		if !strings.Contains(out.String(), want) || !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s\nand the page\n%s", want, &out, text)
@@ -52,7 +52,7 @@ func TestCommand(t *testing.T) {
 	if strings.Contains(string(text), "STALE") || !strings.HasSuffix(string(text), "end\n") {
 		t.Errorf("the page is\n%s", text)
 	}
-	readme := must.Get(os.ReadFile(filepath.Join(root, "README.md")))(t)
+	readme := testkit.Must(os.ReadFile(filepath.Join(root, "README.md")))(t)
 	if figure := strings.Split(string(readme), "-->")[1]; len(figure) < 3+len("<!-- / ") || !strings.Contains(string(readme), "none -->1<!--") {
 		t.Errorf("README.md is %s; want hundreds of allocations, and what was not measured as before", readme)
 	}

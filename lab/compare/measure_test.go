@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // still is a meter whose time and allocations change only when a subject changes them.
@@ -65,7 +65,7 @@ func TestRatioWithinARound(t *testing.T) {
 	p := m.plan(8)
 	for range p.rounds {
 		for _, s := range []*subject{a, b} {
-			must.Do(t, p.measure(s))
+			testkit.NoError(t, p.measure(s))
 			runs -= runs % 2 // both of a round are as slow
 		}
 		runs += 2
@@ -82,7 +82,7 @@ func TestRoundOrder(t *testing.T) {
 	t.Parallel()
 	m, log, orders := new(still), []string{}, map[string]bool{}
 	subjects := []*subject{m.takes("a", 400*time.Microsecond, &log), m.takes("b", 500*time.Microsecond, &log), m.takes("c", time.Millisecond, &log)}
-	must.Get(m.plan(20).compare(subjects, 0))(t)
+	testkit.Must(m.plan(20).compare(subjects, 0))(t)
 	for round := range slices.Chunk(log[len(log)-60:], 3) {
 		orders[strings.Join(round, " ")] = true
 		if got := strings.Join(slices.Sorted(slices.Values(round)), " "); got != "a×2 b×2 c×1" {

@@ -29,7 +29,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -91,11 +91,11 @@ func (v *visit) listen(event any) {
 func open(ctx context.Context, t *testing.T, address string) *visit {
 	t.Helper()
 	v := new(visit)
-	must.Do(t, chromedp.Listen(ctx, v.listen))
+	testkit.NoError(t, chromedp.Listen(ctx, v.listen))
 	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
 	_, err2 := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	_, err3 := chromedp.Call(ctx, runtime.Enable, cdp.Empty{})
-	must.Do(t, errors.Join(err, err2, err3, chromedp.Do(ctx, chromedp.Navigate(address))))
+	testkit.NoError(t, errors.Join(err, err2, err3, chromedp.Do(ctx, chromedp.Navigate(address))))
 	return v
 }
 
@@ -114,7 +114,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.On("*", testserver.OK())
-	must.Do(t, s.call(t, getOrder))
+	testkit.NoError(t, s.call(t, getOrder))
 	web := httptest.NewServer(debugpage.Config{}.Handler(s.retrier))
 	t.Cleanup(web.Close)
 	ctx := browser(t)
@@ -134,18 +134,18 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)    // and so does the line
 
 	// While paused, the page does not change. Afterwards it continues.
-	must.Do(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))))
+	testkit.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))))
 	until(ctx, t, `document.getElementById('live').textContent.startsWith('paused at ')`)
 	_ = s.call(t, "/acme.orders.v1.OrderService/Late")
 	const late = `document.querySelector('#decisions-1').textContent.includes('Late')`
 	until(ctx, t, `new Promise(done => setTimeout(() => done(true), 2500)) && !`+late)
-	must.Do(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))))
+	testkit.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))))
 	until(ctx, t, late)
 
 	// The reason leads to the explanation of the method.
 	const explanation = chromedp.CSS("pre") // visible there, but not here
-	must.Do(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#decisions-1 a[href*="GetOrder"]`)), chromedp.WaitVisible(explanation)))
-	text := must.Get(chromedp.Run(ctx, chromedp.Text(chromedp.CSS("body"))))(t)
+	testkit.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#decisions-1 a[href*="GetOrder"]`)), chromedp.WaitVisible(explanation)))
+	text := testkit.Must(chromedp.Run(ctx, chromedp.Text(chromedp.CSS("body"))))(t)
 	wants(t, text, "The call ends after 700ms with UNAVAILABLE: attempts_exhausted")
 
 	v.mu.Lock()
@@ -170,7 +170,7 @@ func TestBrowserNarrow(t *testing.T) {
 	_ = s.call(t, getOrder)
 	_ = s.call(t, "/acme.orders.v1.OrderService/ListTheOrdersOfACustomerByTheirStateAndDate")
 	ctx := browser(t)
-	must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(500, 900)))
+	testkit.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(500, 900)))
 	open(ctx, t, web.URL+"/debug/stagger/")
 	until(ctx, t, `document.querySelectorAll('#decisions-1 tbody tr').length >= 4`)
 	for what, script := range map[string]string{
@@ -187,7 +187,7 @@ func TestBrowserNarrow(t *testing.T) {
 		})()`,
 		"parts that are wider than the window": `document.documentElement.scrollWidth > 500 ? [String(document.documentElement.scrollWidth)] : []`,
 	} {
-		got := must.Get(chromedp.Run(ctx, chromedp.Evaluate[[]string](script)))(t)
+		got := testkit.Must(chromedp.Run(ctx, chromedp.Evaluate[[]string](script)))(t)
 		if len(got) > 0 {
 			t.Errorf("%s: %q", what, got)
 		}
@@ -209,18 +209,18 @@ func TestBrowserWholePages(t *testing.T) {
 			"budgets": {"", `document.querySelector('#budgets-1 td.figure')`, "#budgets-1 .scroll"},
 			"explain": {"explain?hang=on&deadline=1s&method=" + getOrder, `document.querySelector('pre')`, "pre"},
 		} {
-			must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900)))
-			must.Do(t, chromedp.Do(ctx, chromedp.Navigate(web.URL+"/debug/stagger/"+page.address)))
+			testkit.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900)))
+			testkit.NoError(t, chromedp.Do(ctx, chromedp.Navigate(web.URL+"/debug/stagger/"+page.address)))
 			until(ctx, t, page.ready)
 			const beside = `[document.documentElement.scrollWidth - innerWidth, document.querySelector('PART').scrollWidth - document.querySelector('PART').clientWidth]`
-			got := must.Get(chromedp.Run(ctx, chromedp.Evaluate[[]int](strings.ReplaceAll(beside, "PART", page.part))))(t)
+			got := testkit.Must(chromedp.Run(ctx, chromedp.Evaluate[[]int](strings.ReplaceAll(beside, "PART", page.part))))(t)
 			if got[0] > 0 || got[1] > 0 {
 				t.Errorf("%s at %d pixels: %d pixels are beside the window, and %d of %s", name, width, got[0], got[1], page.part)
 			}
-			shot := must.Get(chromedp.Run(ctx, chromedp.FullScreenshot(100)))(t)
+			shot := testkit.Must(chromedp.Run(ctx, chromedp.FullScreenshot(100)))(t)
 			file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("%s-%d.png", name, width))
-			must.Do(t, os.WriteFile(file, shot, 0o600))
-			if picture := must.Get(png.DecodeConfig(bytes.NewReader(shot)))(t); picture.Width != int(width) {
+			testkit.NoError(t, os.WriteFile(file, shot, 0o600))
+			if picture := testkit.Must(png.DecodeConfig(bytes.NewReader(shot)))(t); picture.Width != int(width) {
 				t.Errorf("%s: %d pixels wide; want %d", file, picture.Width, width)
 			}
 		}

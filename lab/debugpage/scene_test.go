@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -42,8 +42,8 @@ type scene struct {
 
 func newScene(t *testing.T) scene {
 	t.Helper()
-	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
-	retrier := must.Get(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+	retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 	server := testserver.Start(t)
 	return scene{server, retrier, server.Dial(t, retrier.DialOptions()...)}
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/stagger-go/stagger/budget/redisbudget"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -80,8 +80,8 @@ type store struct {
 func newStore(t *testing.T, s scheme) *store {
 	t.Helper()
 	r := &store{scheme: s, chance: rand.New(rand.NewPCG(1, 5)), state: lua.NewState(), hash: map[string]lua.LValue{}}
-	text := must.Get(os.ReadFile("../../budget/redisbudget/lease.lua"))(t)
-	r.script = must.Get(r.state.LoadString(string(text)))(t)
+	text := testkit.Must(os.ReadFile("../../budget/redisbudget/lease.lua"))(t)
+	r.script = testkit.Must(r.state.LoadString(string(text)))(t)
 	commands := r.state.NewTable()
 	r.state.SetField(commands, "call", r.state.NewFunction(r.call))
 	r.state.SetGlobal("redis", commands)
@@ -264,10 +264,10 @@ func play(t *testing.T, s scheme, clients int) (random, outage *figures) {
 		ramp := max(time.Minute, time.Duration(clients)*time.Second/500) // they start one after the other
 		for range clients {
 			if !s.pooled {
-				w.clients = append(w.clients, must.Get(budget.New(bucket))(t))
+				w.clients = append(w.clients, testkit.Must(budget.New(bucket))(t))
 				continue
 			}
-			b := must.Get(redisbudget.New(w.store, redisbudget.Config{Pool: "orders", PerSecond: poolRate, Bucket: bucket}))(t)
+			b := testkit.Must(redisbudget.New(w.store, redisbudget.Config{Pool: "orders", PerSecond: poolRate, Bucket: bucket}))(t)
 			defer b.Close()
 			w.clients = append(w.clients, b.Budget(""))
 			time.Sleep(ramp / time.Duration(clients))
@@ -345,11 +345,11 @@ func TestTables(t *testing.T) {
 		}
 	}
 	if *write {
-		must.Do(t, errors.Join(terminal.WriteInto(page, "fleet", tables), terminal.WriteInto(guide, "fleet", []report.Table{refused})))
+		testkit.NoError(t, errors.Join(terminal.WriteInto(page, "fleet", tables), terminal.WriteInto(guide, "fleet", []report.Table{refused})))
 		return
 	}
 	compare := func(path string, table report.Table, off map[string][]terminal.Off) {
-		for _, line := range must.Get(terminal.Differences(path, "fleet", []report.Table{table}, off))(t) {
+		for _, line := range testkit.Must(terminal.Differences(path, "fleet", []report.Table{table}, off))(t) {
 			t.Errorf("%s: make fleet writes it", line)
 		}
 	}

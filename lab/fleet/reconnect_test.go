@@ -24,7 +24,7 @@ import (
 
 	engine "github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -154,7 +154,7 @@ func connect(t *testing.T, n int, c backoff.Config, away time.Duration) *reconne
 		var back time.Time // guarded by mu, like r
 		server := testserver.Start(t)
 		for range n {
-			conn := must.Get(grpc.NewClient(server.Target(), append(server.DialOptions(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: c, MinConnectTimeout: 20 * time.Second}),
+			conn := testkit.Must(grpc.NewClient(server.Target(), append(server.DialOptions(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: c, MinConnectTimeout: 20 * time.Second}),
 				grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))...))(t)
 			t.Cleanup(func() { _ = conn.Close() })
 			conn.Connect()
@@ -186,7 +186,7 @@ var ours = backoff.Config{BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Ji
 
 // docs/evidence/outages.md has what is measured here, and the delays of DialOptions bring no larger peak than gRPC's own can.
 func TestReconnect(t *testing.T) {
-	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../../docs/evidence/outages.md"))(t))
 	has := func(row string) {
 		if !strings.Contains(page, row+"\n") {
 			t.Errorf("the page lacks\n%s", row)
@@ -214,7 +214,7 @@ func TestReconnect(t *testing.T) {
 // The age of an outage at which calls stop waiting: docs/evidence/outages.md has what each age saves, and costs. All restarts count
 // the same.
 func TestReconnect_Waits(t *testing.T) {
-	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../../docs/evidence/outages.md"))(t))
 	var ages []time.Duration
 	for age := time.Second; age <= 10*time.Second; age += time.Second {
 		ages = append(ages, age)
@@ -289,7 +289,7 @@ func TestReconnect_Real(t *testing.T) {
 // Where a server's handshakes are the bottleneck, the delays of DialOptions bring clients back as soon as gRPC's own, if the server is
 // done with all of them before the first one gives up.
 func TestHandshakes(t *testing.T) {
-	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../../docs/evidence/outages.md"))(t))
 	own := map[string]time.Duration{}
 	for _, c := range []backoff.Config{backoff.DefaultConfig, with(0.5, 3), ours, with(0.1, 3), with(0.25, 1), with(0.25, 10)} {
 		var row strings.Builder

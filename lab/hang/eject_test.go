@@ -16,7 +16,7 @@ import (
 
 	_ "google.golang.org/grpc/xds" // gRPC's outlier detection is in it
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const retries = `
@@ -28,7 +28,7 @@ methodConfig:
 // ejecting returns a policy file with docs/production.md's outlier detection, with these percentages.
 func ejecting(t *testing.T, most, enforcement int) string {
 	t.Helper()
-	_, rest, found := strings.Cut(string(must.Get(os.ReadFile("../../docs/production.md"))(t)), "```yaml ejection\n")
+	_, rest, found := strings.Cut(string(testkit.Must(os.ReadFile("../../docs/production.md"))(t)), "```yaml ejection\n")
 	block, _, ended := strings.Cut(rest, "```\n")
 	block, first := replaced(block, "maxEjectionPercent: 34", fmt.Sprint("maxEjectionPercent: ", most))
 	block, second := replaced(block, "enforcementPercentage: 100", fmt.Sprint("enforcementPercentage: ", enforcement))
@@ -145,13 +145,13 @@ func tableRows(t *testing.T, test string) *table {
 		slices.Sort(r.rows)
 		written[test] = r.rows
 		const file, begin, end = "../../docs/production.md", "<!-- lab/hang -->\n", "<!-- /lab/hang -->\n"
-		head, rest, found := strings.Cut(string(must.Get(os.ReadFile(file))(t)), begin)
+		head, rest, found := strings.Cut(string(testkit.Must(os.ReadFile(file))(t)), begin)
 		_, tail, ended := strings.Cut(rest, end)
 		if !found || !ended {
 			t.Fatalf("%s has no place for the table", file)
 		}
 		lines := append([]string{"| backends | calls | success of undeclared calls | ejected |", "| --- | --- | ---:| ---:|"}, append(written["hang"], written["healthy"]...)...)
-		must.Do(t, os.WriteFile(file, []byte(head+begin+strings.Join(lines, "\n")+"\n"+end+tail), 0o600))
+		testkit.NoError(t, os.WriteFile(file, []byte(head+begin+strings.Join(lines, "\n")+"\n"+end+tail), 0o600))
 	})
 	return r
 }

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // With and without perAttemptTimeout.
@@ -193,9 +193,9 @@ tests:
 // checkRules checks that the alert that is shipped fires for these calls.
 func checkRules(t *testing.T, folder, input string) {
 	t.Helper()
-	rules := must.Get(filepath.Abs("../../examples/shop/alerts.yaml"))(t)
+	rules := testkit.Must(filepath.Abs("../../examples/shop/alerts.yaml"))(t)
 	file := filepath.Join(folder, "test.yaml")
-	must.Do(t, os.WriteFile(file, fmt.Appendf(nil, rulesTest, rules, input), 0o600))
+	testkit.NoError(t, os.WriteFile(file, fmt.Appendf(nil, rulesTest, rules, input), 0o600))
 	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -205,11 +205,11 @@ func checkRules(t *testing.T, folder, input string) {
 func writeRates(t *testing.T, input string) {
 	t.Helper()
 	const file, begin, end = "../../examples/shop/alerts_test.yaml", "    input_series: # lab/hang -write\n", "    # lab/hang\n"
-	text := string(must.Get(os.ReadFile(file))(t))
+	text := string(testkit.Must(os.ReadFile(file))(t))
 	head, rest, found := strings.Cut(text, begin)
 	_, tail, ended := strings.Cut(rest, end)
 	if !found || !ended {
 		t.Fatalf("%s has no place for the rates", file)
 	}
-	must.Do(t, os.WriteFile(file, []byte(head+begin+input+end+tail), 0o644))
+	testkit.NoError(t, os.WriteFile(file, []byte(head+begin+input+end+tail), 0o644))
 }

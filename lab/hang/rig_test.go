@@ -35,8 +35,7 @@ import (
 
 	_ "github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/observe/otelstagger"
@@ -105,7 +104,7 @@ func serve(handle func(ctx context.Context, method string) error, options ...grp
 
 // trial is a chain: users, the service in the middle, and its backends.
 type trial struct {
-	backends  []*proctest.Process
+	backends  []*testkit.Process
 	addresses []string
 	retrier   *interceptor.Retrier
 	reader    *sdk.ManualReader
@@ -120,25 +119,25 @@ func start(t *testing.T, backends int, file string) *trial {
 	s := &trial{reader: sdk.NewManualReader(), log: new(lines)}
 	addresses := manual.NewBuilderWithScheme("hang")
 	var state resolver.State
-	self := must.Get(os.Executable())(t)
+	self := testkit.Must(os.Executable())(t)
 	for range backends {
-		address := fmt.Sprintf("127.0.0.1:%d", proctest.Port(t))
-		s.backends = append(s.backends, proctest.Start(t, nil, []string{addressOfBackend + "=" + address}, self))
+		address := fmt.Sprintf("127.0.0.1:%d", testkit.Port(t))
+		s.backends = append(s.backends, testkit.StartProcess(t, nil, []string{addressOfBackend + "=" + address}, self))
 		s.addresses = append(s.addresses, address)
 		state.Addresses = append(state.Addresses, resolver.Address{Addr: address})
 	}
 	addresses.InitialState(state)
 
-	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
-	s.retrier = must.Get(interceptor.New(set,
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+	s.retrier = testkit.Must(interceptor.New(set,
 		otelstagger.WithMetrics(sdk.NewMeterProvider(sdk.WithReader(s.reader)), otelstagger.Methods(func(string) bool { return true })),
 		interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(s.log, nil))))))(t)
 	s.page = debugpage.Config{}.Handler(s.retrier)
 	insecurely := grpc.WithTransportCredentials(insecure.NewCredentials())
-	below := must.Get(grpc.NewClient("hang:///backends", append(s.retrier.DialOptions(), insecurely, grpc.WithResolvers(addresses))...))(t)
+	below := testkit.Must(grpc.NewClient("hang:///backends", append(s.retrier.DialOptions(), insecurely, grpc.WithResolvers(addresses))...))(t)
 	t.Cleanup(func() { _ = below.Close() })
 
-	lis := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
+	lis := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	middle := serve(func(ctx context.Context, method string) error {
 		return below.Invoke(ctx, method, new(emptypb.Empty), new(emptypb.Empty))
 	}, s.retrier.ServerOptions()...)
@@ -148,7 +147,7 @@ func start(t *testing.T, backends int, file string) *trial {
 		middle.Stop()
 		<-served
 	})
-	s.users = must.Get(grpc.NewClient(lis.Addr().String(), insecurely))(t)
+	s.users = testkit.Must(grpc.NewClient(lis.Addr().String(), insecurely))(t)
 	t.Cleanup(func() { _ = s.users.Close() })
 	for _, backend := range s.addresses {
 		s.awaitAnswer(t, backend)
@@ -159,11 +158,11 @@ func start(t *testing.T, backends int, file string) *trial {
 // awaitAnswer waits until a backend answers.
 func (s *trial) awaitAnswer(t *testing.T, backend string) {
 	t.Helper()
-	conn := must.Get(grpc.NewClient(backend, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+	conn := testkit.Must(grpc.NewClient(backend, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	must.Do(t, conn.Invoke(ctx, get, new(emptypb.Empty), new(emptypb.Empty), grpc.WaitForReady(true)))
+	testkit.NoError(t, conn.Invoke(ctx, get, new(emptypb.Empty), new(emptypb.Empty), grpc.WaitForReady(true)))
 }
 
 // stop stops a backend by SIGSTOP: its connections stay open, and nothing answers.
@@ -226,7 +225,7 @@ type end struct{ method, code, reason, slow string }
 func (s *trial) ends(t *testing.T) map[end]int {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	must.Do(t, s.reader.Collect(t.Context(), &all))
+	testkit.NoError(t, s.reader.Collect(t.Context(), &all))
 	list := map[end]int{}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -260,7 +259,7 @@ func (s *trial) state(t *testing.T, into any) {
 	if w.Code != http.StatusOK {
 		t.Fatal(w.Code, w.Body)
 	}
-	must.Do(t, json.Unmarshal(w.Body.Bytes(), into))
+	testkit.NoError(t, json.Unmarshal(w.Body.Bytes(), into))
 }
 
 // lines is a log.

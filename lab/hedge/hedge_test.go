@@ -33,8 +33,7 @@ import (
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -64,14 +63,14 @@ func staggers(tb testing.TB, h spec.Hedge) []grpc.DialOption {
 	bucket := budget.Default()
 	bucket.PerSuccess = 0.2
 	h.MaxAttempts, h.HedgingDelay, h.Budget = 2, 20*ms, "hedges"
-	set := must.Get(policies.NewSet(spec.Config{
+	set := testkit.Must(policies.NewSet(spec.Config{
 		Budgets: []spec.Budget{{Name: "hedges", Config: bucket}},
 		Methods: []spec.MethodConfig{{
 			Names:  []string{"/stagger.hedge.v1.Shop/Get"},
 			Policy: spec.Policy{Hedge: &h},
 		}},
 	}))(tb)
-	r := must.Get(interceptor.New(set))(tb)
+	r := testkit.Must(interceptor.New(set))(tb)
 	return r.DialOptions()
 }
 
@@ -134,7 +133,7 @@ func measure(t *testing.T, opts ...grpc.DialOption) (f figures) {
 // is a twentieth: with one slow call in a hundred, p99 lies between the slowest fast calls and the fastest hedged ones, and
 // moves with either.
 func TestTailBesideFailsafe(t *testing.T) {
-	chance.Judge(t, func(one testing.TB) {
+	testkit.Judge(t, func(one testing.TB) {
 		none := measure(t, grpc.WithDisableRetry())
 		t.Logf("%-28s %v", "no hedging", none)
 		shown := report.Table{
@@ -160,14 +159,14 @@ func TestTailBesideFailsafe(t *testing.T) {
 		}
 		const page = "../../docs/hedging.md"
 		if *write {
-			must.Do(t, terminal.WriteInto(page, "hedge", []report.Table{shown}))
+			testkit.NoError(t, terminal.WriteInto(page, "hedge", []report.Table{shown}))
 			return
 		}
 		off := map[string][]terminal.Off{}
 		for _, column := range shown.Columns[1:] {
 			off[column] = []terminal.Off{{Rel: 0.1}, {Abs: 0.5}}
 		}
-		for _, line := range must.Get(terminal.Differences(page, "hedge", []report.Table{shown}, off))(t) {
+		for _, line := range testkit.Must(terminal.Differences(page, "hedge", []report.Table{shown}, off))(t) {
 			one.Errorf("%s: make hedge writes it", line)
 		}
 	})

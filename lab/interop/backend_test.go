@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const (
@@ -69,7 +69,7 @@ type backend struct {
 // startBackend starts a server that stops when the test ends.
 func startBackend(t *testing.T, l *ledger, work time.Duration) *backend {
 	t.Helper()
-	b := &backend{port: proctest.Port(t), work: work, ledger: l}
+	b := &backend{port: testkit.Port(t), work: work, ledger: l}
 	b.start(t)
 	t.Cleanup(b.Kill)
 	return b

@@ -25,8 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/codename"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // caller is a client program that makes calls on a test's orders.
@@ -100,7 +99,7 @@ func (l language) calls(t *testing.T, config string) caller {
 	}
 	t.Cleanup(func() { read.Close() })
 	var in io.WriteCloser
-	proctest.Start(t, func(cmd *exec.Cmd) {
+	testkit.StartProcess(t, func(cmd *exec.Cmd) {
 		cmd.Stdout = write
 		if in, err = cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
@@ -112,8 +111,8 @@ func (l language) calls(t *testing.T, config string) caller {
 
 func (c foreignCaller) call(t *testing.T, o order) (answers []string) {
 	t.Helper()
-	text := must.Get(json.Marshal(o))(t)
-	must.Get(fmt.Fprintf(c.in, "%s\n", text))(t)
+	text := testkit.Must(json.Marshal(o))(t)
+	testkit.Must(fmt.Fprintf(c.in, "%s\n", text))(t)
 	if !c.out.Scan() {
 		t.Fatalf("the client has ended: %v", c.out.Err())
 	}
@@ -158,7 +157,7 @@ type namedCaller struct {
 // allCallers returns stagger, which follows exportedPolicy, and clients in three languages, which follow its exported form.
 func allCallers(t *testing.T, command string) []namedCaller {
 	t.Helper()
-	exported := must.Get(exec.CommandContext(t.Context(), command, "export", file(t, "retry.yaml", exportedPolicy)).Output())(t)
+	exported := testkit.Must(exec.CommandContext(t.Context(), command, "export", file(t, "retry.yaml", exportedPolicy)).Output())(t)
 	all := []namedCaller{
 		{goCaller(func(t *testing.T) []grpc.DialOption { return retrier(t, exportedPolicy).DialOptions() }), ourName},
 		{goCaller(func(*testing.T) []grpc.DialOption {
@@ -175,10 +174,10 @@ func allCallers(t *testing.T, command string) []namedCaller {
 // ask sends a request, and returns the answer.
 func ask(t *testing.T, method, url, body string) []byte {
 	t.Helper()
-	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	r.Header.Set("X-Stagger-Control", "1")
 	reply, err := http.DefaultClient.Do(r)
-	must.Do(t, err)
+	testkit.NoError(t, err)
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
 	if err != nil || reply.StatusCode != http.StatusOK {
@@ -197,8 +196,8 @@ func TestExportedPolicy(t *testing.T) {
 	required(t)
 	command := buildStagger(t)
 	callers := allCallers(t, command)
-	server, control := proctest.Port(t), proctest.Port(t)
-	proctest.Start(t, nil, nil, command, "faultserver", "--listen", address(server), "--control", address(control), "--format", "json")
+	server, control := testkit.Port(t), testkit.Port(t)
+	testkit.StartProcess(t, nil, nil, command, "faultserver", "--listen", address(server), "--control", address(control), "--format", "json")
 	listening(t, server)
 	listening(t, control)
 	faults := "http://" + address(control)
@@ -246,7 +245,7 @@ func TestExportedPolicy(t *testing.T) {
 				var list struct {
 					Count int `json:"count"`
 				}
-				must.Do(t, json.Unmarshal(ask(t, http.MethodGet, faults, ""), &list))
+				testkit.NoError(t, json.Unmarshal(ask(t, http.MethodGet, faults, ""), &list))
 				t.Logf("%s: %d attempts, %v", c.name, list.Count, answers[row.before:])
 				shownRow = append(shownRow, strconv.Itoa(list.Count-row.before))
 			}

@@ -23,8 +23,7 @@ import (
 
 	_ "github.com/stagger-go/stagger/elsewhere" // the load balancing policy of the file
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // frozenEnv has the port of a process of these tests that is a backend, and nothing else.
@@ -52,8 +51,8 @@ methodConfig:
 // their deadlines, with few more requests, and succeed again when it is awake; with another backend beside it, most succeed.
 func TestFrozen(t *testing.T) {
 	required(t)
-	port := proctest.Port(t)
-	frozen := proctest.Start(t, nil, []string{fmt.Sprintf("%s=%d", frozenEnv, port)}, must.Get(os.Executable())(t))
+	port := testkit.Port(t)
+	frozen := testkit.StartProcess(t, nil, []string{fmt.Sprintf("%s=%d", frozenEnv, port)}, testkit.Must(os.Executable())(t))
 	listening(t, port)
 	beside := startBackend(t, newLedger(), 5*time.Millisecond)
 	alone, pair := newFrozenLoad(t, port), newFrozenLoad(t, port, beside.port)

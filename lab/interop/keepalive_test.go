@@ -21,8 +21,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // pinging is a client whose connection is quiet but for pings, and the server that allows them.
@@ -116,8 +115,8 @@ func (p pinging) startGo(t *testing.T) int {
 		}
 		return stream.SendMsg(m)
 	}))...)
-	port := proctest.Port(t)
-	lis := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", address(port)))(t)
+	port := testkit.Port(t)
+	lis := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", address(port)))(t)
 	go func() { _ = server.Serve(lis) }() // returns an error when the server is stopped
 	t.Cleanup(server.Stop)
 	return port
@@ -126,8 +125,8 @@ func (p pinging) startGo(t *testing.T) int {
 // startPython starts a server of gRPC's C-core, which is that of C++, too.
 func (p pinging) startPython(t *testing.T) int {
 	t.Helper()
-	port := proctest.Port(t)
-	proctest.Start(t, nil, nil, "/usr/bin/python3", program(t, "python/server.py"), strconv.Itoa(port), strconv.FormatInt(p.allowed.Milliseconds(), 10))
+	port := testkit.Port(t)
+	testkit.StartProcess(t, nil, nil, "/usr/bin/python3", program(t, "python/server.py"), strconv.Itoa(port), strconv.FormatInt(p.allowed.Milliseconds(), 10))
 	listening(t, port)
 	return port
 }

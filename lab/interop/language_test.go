@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // language is a language with a client for these tests.
@@ -39,7 +39,7 @@ func (l language) uses(t *testing.T) {
 // program returns the full path of a program of the language.
 func program(t *testing.T, path string) string {
 	t.Helper()
-	return must.Get(filepath.Abs(path))(t)
+	return testkit.Must(filepath.Abs(path))(t)
 }
 
 // service is the service of the tests.

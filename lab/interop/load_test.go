@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -60,14 +60,14 @@ func ours() client {
 
 func retrier(t *testing.T, text string, opts ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set := must.Get(policy.Parse("retry.yaml", []byte(text)))(t)
-	return must.Get(interceptor.New(set, opts...))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(text)))(t)
+	return testkit.Must(interceptor.New(set, opts...))(t)
 }
 
 // dial connects to a target on loopback; the connection closes when the test ends.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn := must.Get(grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
+	conn := testkit.Must(grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }

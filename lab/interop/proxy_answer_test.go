@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // TestProxyAnswers checks docs/proxies.md with the real proxies: the codes of their own answers, and that idempotent calls
@@ -35,7 +35,7 @@ func TestProxyAnswers(t *testing.T) {
 	evidence.uses("HAProxy", version(t, "haproxy", "-v"))
 	well := startBackend(t, newLedger(), time.Millisecond)
 	slow := startBackend(t, newLedger(), 3*time.Second)
-	dead := proctest.Port(t)
+	dead := testkit.Port(t)
 	resets := resetter(t)
 	shown := table{header: []string{"setting", "answer", "code", "stagger's attempts"}}
 	for _, row := range []struct {

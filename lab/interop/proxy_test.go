@@ -16,13 +16,13 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // proxy is nginx or HAProxy in front of backends.
 type proxy struct {
-	*proctest.Process
+	*testkit.Process
 
 	port    int
 	command []string
@@ -32,7 +32,7 @@ type proxy struct {
 // run starts the proxy, or restarts it.
 func (p *proxy) run(t *testing.T) {
 	t.Helper()
-	p.Process = proctest.Start(t, nil, nil, p.command[0], p.command[1:]...)
+	p.Process = testkit.StartProcess(t, nil, nil, p.command[0], p.command[1:]...)
 	listening(t, p.port)
 }
 
@@ -42,7 +42,7 @@ func (p *proxy) dialable() string { return address(p.port) }
 // nginx starts nginx before backends. extra goes into its only location, and top next to its servers.
 func nginx(t *testing.T, top, extra string, ports ...int) *proxy {
 	t.Helper()
-	p := &proxy{port: proctest.Port(t), reloads: syscall.SIGHUP}
+	p := &proxy{port: testkit.Port(t), reloads: syscall.SIGHUP}
 	var servers strings.Builder
 	for _, backend := range ports {
 		fmt.Fprintf(&servers, "    server %s max_fails=0;\n", address(backend))
@@ -95,7 +95,7 @@ http {
 // haproxy starts HAProxy before backends. extra goes into the backend's section.
 func haproxy(t *testing.T, extra string, ports ...int) *proxy {
 	t.Helper()
-	p := &proxy{port: proctest.Port(t), reloads: syscall.SIGUSR2}
+	p := &proxy{port: testkit.Port(t), reloads: syscall.SIGUSR2}
 	var servers strings.Builder
 	for i, backend := range ports {
 		fmt.Fprintf(&servers, "  server s%d %s proto h2\n", i, address(backend))

@@ -22,8 +22,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -52,7 +51,7 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 	for _, column := range cut.Columns[1:] {
 		off[column] = []terminal.Off{{Abs: 3}, {Abs: 0.05}}
 	}
-	chance.Judge(t, func(one testing.TB) {
+	testkit.Judge(t, func(one testing.TB) {
 		cut.Rows = nil
 		for _, says := range tellings {
 			row := []string{says.says}
@@ -71,7 +70,7 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 	for _, column := range restart.Columns[1:] {
 		off[column] = []terminal.Off{{Abs: 10}, {Abs: 1}} // in twelve runs, averages were at most 7 apart
 	}
-	chance.Judge(t, func(one testing.TB) {
+	testkit.Judge(t, func(one testing.TB) {
 		restart.Rows = nil
 		for _, deadline := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second} {
 			row := []string{fmt.Sprintf("%v s", deadline.Seconds())}
@@ -93,10 +92,10 @@ func chainsAgree(t testing.TB, mark string, table report.Table, off map[string][
 	t.Helper()
 	t.Logf("\n%s", terminal.Markdown(table))
 	if *write {
-		must.Do(t, terminal.WriteInto(chainsPage, mark, []report.Table{table}))
+		testkit.NoError(t, terminal.WriteInto(chainsPage, mark, []report.Table{table}))
 		return
 	}
-	for _, line := range must.Get(terminal.Differences(chainsPage, mark, []report.Table{table}, off))(t) {
+	for _, line := range testkit.Must(terminal.Differences(chainsPage, mark, []report.Table{table}, off))(t) {
 		t.Errorf("%s: make outages writes it", line)
 	}
 }
@@ -104,8 +103,8 @@ func chainsAgree(t testing.TB, mark string, table report.Table, off map[string][
 func ourRetrier(t *testing.T) *interceptor.Retrier {
 	t.Helper()
 	file := `{"methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}], ` + retries + `}}]}`
-	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
-	r := must.Get(interceptor.New(set))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+	r := testkit.Must(interceptor.New(set))(t)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
@@ -138,7 +137,7 @@ func (says telling) play(t *testing.T, dead int) (success, perCall float64) {
 		if says.health {
 			config = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 		}
-		gateway := must.Get(testserver.DialAll(middle, append(dial, grpc.WithDefaultServiceConfig(config))...))(t)
+		gateway := testkit.Must(testserver.DialAll(middle, append(dial, grpc.WithDefaultServiceConfig(config))...))(t)
 		t.Cleanup(func() { _ = gateway.Close() })
 		gateway.Connect()
 		calls := func(length time.Duration) (good, all int) {

@@ -29,8 +29,7 @@ import (
 
 	_ "github.com/stagger-go/stagger/elsewhere" // the load balancing policy of the file
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -115,11 +114,11 @@ var players = []player{
 		}, nil
 	}},
 	{"stagger", func(t *testing.T) ([]grpc.DialOption, []grpc.ServerOption) {
-		set := must.Get(policy.Parse("retry.yaml", []byte(`{
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(`{
 			"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}],
 			"methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}],
 				`+retries+`, "perAttemptTimeout": "0.2s"}}]}`)))(t)
-		r := must.Get(interceptor.New(set))(t)
+		r := testkit.Must(interceptor.New(set))(t)
 		t.Cleanup(func() { r.Close() })
 		return r.DialOptions(), r.ServerOptions()
 	}},
@@ -176,7 +175,7 @@ func play(t *testing.T, p player, tr trouble) (f figures) {
 			tr.before(list)
 		}
 		dial, serve := p.options(t)
-		conn := must.Get(testserver.DialAll(list, dial...))(t)
+		conn := testkit.Must(testserver.DialAll(list, dial...))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		orders := relay(t, conn, serve)
 		dial, serve = p.options(t)
@@ -302,7 +301,7 @@ func TestDocsAreCurrent(t *testing.T) {
 	for _, tr := range troubles {
 		fmt.Fprintf(&table, "| %s |", tr.name)
 		all := make([]figures, len(players))
-		chance.Judge(t, func(one testing.TB) {
+		testkit.Judge(t, func(one testing.TB) {
 			for i, p := range players {
 				all[i] = playAll(t, p, tr)
 				if !*write && !near(all[i], kept[tr.name], i) {
@@ -324,19 +323,19 @@ func TestDocsAreCurrent(t *testing.T) {
 	if !*write {
 		return
 	}
-	text := string(must.Get(os.ReadFile(page))(t))
+	text := string(testkit.Must(os.ReadFile(page))(t))
 	head, rest, _ := strings.Cut(text, begin)
 	_, rest, found := strings.Cut(rest, end)
 	if !found {
 		t.Fatalf("%s lacks the marks of the table", page)
 	}
-	must.Do(t, os.WriteFile(page, []byte(head+begin+table.String()+end+rest), 0o600))
+	testkit.NoError(t, os.WriteFile(page, []byte(head+begin+table.String()+end+rest), 0o600))
 }
 
 // rows returns the cells of the page's table, by their trouble.
 func rows(t *testing.T) map[string][]string {
 	t.Helper()
-	_, text, _ := strings.Cut(string(must.Get(os.ReadFile(page))(t)), begin)
+	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile(page))(t)), begin)
 	text, _, _ = strings.Cut(text, end)
 	list := map[string][]string{}
 	for line := range strings.Lines(text) {

@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 var write = flag.Bool("write", false, "write plots and table into docs/overload")
@@ -37,16 +37,16 @@ func TestDocsAreCurrent(t *testing.T) {
 	if !*write {
 		fresh = t.TempDir()
 	}
-	rows := must.Get(run(t.Context(), "../..", fresh))(t)
+	rows := testkit.Must(run(t.Context(), "../..", fresh))(t)
 	const page = "../../docs/evidence/overload.md"
 	written := page
 	if !*write {
 		written = filepath.Join(t.TempDir(), "overload.md")
-		must.Do(t, os.WriteFile(written, must.Get(os.ReadFile(page))(t), 0o600))
+		testkit.NoError(t, os.WriteFile(written, testkit.Must(os.ReadFile(page))(t), 0o600))
 	}
-	must.Do(t, terminal.WriteInto(written, "storms", []report.Table{table(rows)}))
-	must.Do(t, terminal.WriteInto(written, "below", []report.Table{below(rows)}))
-	if !bytes.Equal(must.Get(os.ReadFile(page))(t), must.Get(os.ReadFile(written))(t)) {
+	testkit.NoError(t, terminal.WriteInto(written, "storms", []report.Table{table(rows)}))
+	testkit.NoError(t, terminal.WriteInto(written, "below", []report.Table{below(rows)}))
+	if !bytes.Equal(testkit.Must(os.ReadFile(page))(t), testkit.Must(os.ReadFile(written))(t)) {
 		t.Error("the tables of storms by the simulator in docs/evidence/overload.md are not what make overload writes: run it and commit")
 	}
 	files, err := os.ReadDir(fresh)
@@ -54,7 +54,7 @@ func TestDocsAreCurrent(t *testing.T) {
 		t.Fatalf("%d files, %v; want %d", len(files), err, 2*len(pictures)+1)
 	}
 	for _, f := range files {
-		want := must.Get(os.ReadFile(filepath.Join(fresh, f.Name())))(t)
+		want := testkit.Must(os.ReadFile(filepath.Join(fresh, f.Name())))(t)
 		if got, err := os.ReadFile(filepath.Join(kept, f.Name())); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("docs/overload/%s is not what make overload writes (%v): run it and commit", f.Name(), err)
 		}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // group is a set of client processes, and their output.
@@ -48,7 +48,7 @@ func (g *group) add(t *testing.T, p part) (kill func()) {
 			g.mu.Unlock()
 		}
 	}()
-	process := proctest.Start(t, func(c *exec.Cmd) { c.Stdout = out }, []string{partKey + "=" + string(text)}, os.Args[0])
+	process := testkit.StartProcess(t, func(c *exec.Cmd) { c.Stdout = out }, []string{partKey + "=" + string(text)}, os.Args[0])
 	kill = sync.OnceFunc(func() {
 		process.Kill()
 		out.Close()

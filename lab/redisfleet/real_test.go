@@ -21,7 +21,7 @@ import (
 	"github.com/stagger-go/stagger/budget/redisbudget"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 var write = flag.Bool("write", false, "write the tables of TestRedis into docs/evidence/fleet.md")
@@ -132,7 +132,7 @@ func TestRedis(t *testing.T) {
 		t.Logf("%s:\n%s", table.Title, terminal.Markdown(table))
 	}
 	if *write {
-		must.Do(t, terminal.WriteInto("../../docs/evidence/fleet.md", "redis", tables))
+		testkit.NoError(t, terminal.WriteInto("../../docs/evidence/fleet.md", "redis", tables))
 	}
 	if most := holds + jump + rate*late; granted > most {
 		t.Errorf("%.0f more than the rate were granted in a window; want at most %.0f", granted, most)
@@ -233,12 +233,12 @@ func TestRedis_Permissions(t *testing.T) {
 			if err := admin.ScriptFlush(t.Context()).Err(); err != nil { // so that EVAL is needed
 				t.Fatal(err)
 			}
-			must.Do(t, admin.Do(t.Context(), rules...).Err())
+			testkit.NoError(t, admin.Do(t.Context(), rules...).Err())
 			client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "user" + strconv.Itoa(i), Password: "secret", MaxRetries: -1, ContextTimeoutEnabled: true})
 			defer client.Close()
 			told := make(chan error, 10)
 			counted := &link{Scripter: client}
-			b := must.Get(redisbudget.New(counted, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
+			b := testkit.Must(redisbudget.New(counted, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
 			defer b.Close()
 			if name == "all of them" {
 				until(t, "a report is answered", func() bool { return admin.Exists(t.Context(), poolKey).Val() == 1 })

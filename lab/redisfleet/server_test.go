@@ -18,7 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/stagger-go/stagger/internal/tools/proctest"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // required skips a test of a real Redis unless `make redis` runs it.
@@ -31,7 +31,7 @@ func required(t *testing.T) {
 
 // server is a real Redis on loopback, without persistence.
 type server struct {
-	*proctest.Process
+	*testkit.Process
 
 	addr string
 	args []string
@@ -39,7 +39,7 @@ type server struct {
 
 func newServer(t *testing.T, args ...string) *server {
 	t.Helper()
-	port := strconv.Itoa(proctest.Port(t))
+	port := strconv.Itoa(testkit.Port(t))
 	s := &server{addr: "127.0.0.1:" + port, args: append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"}, args...)}
 	s.start(t)
 	return s
@@ -48,7 +48,7 @@ func newServer(t *testing.T, args ...string) *server {
 // start starts it, on the same port after a kill.
 func (s *server) start(t *testing.T) {
 	t.Helper()
-	s.Process = proctest.Start(t, nil, nil, "redis-server", s.args...)
+	s.Process = testkit.StartProcess(t, nil, nil, "redis-server", s.args...)
 	client := s.client(t)
 	until(t, "Redis starts", func() bool { return client.Ping(t.Context()).Err() == nil })
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // In the sets of lost help, the servers have room for all calls, and a fault is one that the policy could mend.
@@ -23,7 +23,7 @@ func TestDrawHelp(t *testing.T) {
 		"front", "orders", "hedges at p95", "attempt timeout", "retries", "elsewhere",
 	}
 	for i := range 120 {
-		s := must.Get(draw(t.Context(), newChance(help, 7, i, nil), playersOf(help, allPlayers)))(t)
+		s := testkit.Must(draw(t.Context(), newChance(help, 7, i, nil), playersOf(help, allPlayers)))(t)
 		for _, service := range s.Services {
 			var rate float64
 			for _, c := range s.Fleets[0].Calls { // later services have as many requests
@@ -80,12 +80,12 @@ func shares(calls []sim.Call) (sum float64) {
 // without a budget.
 func TestSearchHelp(t *testing.T) {
 	t.Parallel()
-	list := must.Get(search(t.Context(), help, []uint64{3, 4}, 12, []string{defaultPlayer}, func(float64) {}))(t)
+	list := testkit.Must(search(t.Context(), help, []uint64{3, 4}, 12, []string{defaultPlayer}, func(float64) {}))(t)
 	none, plain := sumHelp(list, noRetries), sumHelp(list, unbound)
 	if none.mean < plain.mean+0.03 || none.perCall > plain.perCall {
 		t.Errorf("no retries %+v, no budget %+v", none, plain)
 	}
-	again := must.Get(search(t.Context(), help, []uint64{4}, 2, nil, func(float64) {}))(t)
+	again := testkit.Must(search(t.Context(), help, []uint64{4}, 2, nil, func(float64) {}))(t)
 	for i, j := range again {
 		delete(list[12+i].Players, defaultPlayer)
 		if !reflect.DeepEqual(j, list[12+i]) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // What each list of draws can give is drawn, and a draw that is replaced changes no other.
@@ -29,8 +29,8 @@ func TestDraw(t *testing.T) {
 		"10m0s", "busy", "crowds", "pauses", "slow starts", "brownout", "the last hop has", "stagger_retry_elsewhere",
 	}
 	for i := range 200 {
-		s := must.Get(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
-		again := must.Get(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		s := testkit.Must(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		again := testkit.Must(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
 		if string(again.file) != string(s.file) {
 			t.Fatalf("scenario %d differs when it is drawn again:\n%s\nfirst:\n%s", i, again.file, s.file)
 		}
@@ -39,7 +39,7 @@ func TestDraw(t *testing.T) {
 				seen[key]++
 			}
 		}
-		newest := must.Get(draw(t.Context(), newChance(harm, 7, i, map[string]float64{"order": 0}), []string{noRetries, defaultPlayer}))(t)
+		newest := testkit.Must(draw(t.Context(), newChance(harm, 7, i, map[string]float64{"order": 0}), []string{noRetries, defaultPlayer}))(t)
 		if a, b := string(newest.file), strings.ReplaceAll(string(s.file), "LIFO", "FIFO"); len(s.Services) == 1 && a != b {
 			t.Errorf("scenario %d with another order:\n%s\nwant\n%s", i, a, b)
 		}
@@ -56,7 +56,7 @@ func TestDraw_Sets(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for i := range 40 {
-		s := must.Get(draw(t.Context(), newChance(harmOld, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		s := testkit.Must(draw(t.Context(), newChance(harmOld, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
 		var calls float64
 		for _, f := range s.Fleets {
 			calls += f.Rate * s.Phases[0].Load * age.Seconds()
@@ -65,7 +65,7 @@ func TestDraw_Sets(t *testing.T) {
 		if s.Phases[0].Length != age || calls < want || s.kind != rowOld {
 			t.Errorf("scenario %d of old processes: %.0f calls in %v; want %.0f in %v: %s", i, calls, s.Phases[0].Length, want, age, s.About)
 		}
-		s = must.Get(draw(t.Context(), newChance(loops, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		s = testkit.Must(draw(t.Context(), newChance(loops, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
 		n := 0
 		for _, loop := range []string{`"thrash"`, `"connect"`, `"cache"`, `"lifetime"`} {
 			if strings.Contains(string(s.file), loop) {
@@ -126,7 +126,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	page := filepath.Join(t.TempDir(), "page.md")
-	must.Do(t, os.WriteFile(page, []byte("<!-- search -->\n<!-- /search -->\n<!-- part -->\n<!-- /part -->\n"), 0o600))
+	testkit.NoError(t, os.WriteFile(page, []byte("<!-- search -->\n<!-- /search -->\n<!-- part -->\n<!-- /part -->\n"), 0o600))
 	for _, row := range []struct {
 		args string
 		same bool
@@ -136,7 +136,7 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: error %v; want the same: %v", row.args, err, row.same)
 		}
 	}
-	if lines := strings.Count(string(must.Get(os.ReadFile(each))(t)), "\n"); lines != 14 {
+	if lines := strings.Count(string(testkit.Must(os.ReadFile(each))(t)), "\n"); lines != 14 {
 		t.Errorf("%d lines; want one of each scenario", lines)
 	}
 	bad := &judged{Players: map[string][]outcome{noRetries: successes(0.9, 0.9), defaultPlayer: successes(0.5, 0.8)}}
@@ -229,27 +229,27 @@ func TestLost(t *testing.T) {
 // The search must find a client that retries without a limit, and shrink what it found.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	list := must.Get(search(t.Context(), harm, []uint64{104}, 40, []string{floor, grpcPlain}, func(float64) {}))(t)
+	list := testkit.Must(search(t.Context(), harm, []uint64{104}, 40, []string{floor, grpcPlain}, func(float64) {}))(t)
 	if s := sumHarm(list, grpcPlain); s.over[1] == 0 {
 		t.Fatalf("retries without a throttle lose more than 3 points in no scenario: %+v", s)
 	}
 	if s := sumHarm(list, floor); s.gain == 0 || s.over[2] > 0 {
 		t.Errorf("no retries with other times of the services: %+v; want some difference, and none of 10 points", s)
 	}
-	again := must.Get(search(t.Context(), harm, []uint64{104}, 2, []string{floor, grpcPlain}, func(float64) {}))(t)
+	again := testkit.Must(search(t.Context(), harm, []uint64{104}, 2, []string{floor, grpcPlain}, func(float64) {}))(t)
 	if !reflect.DeepEqual(again, list[:2]) {
 		t.Errorf("played again: %+v; want %+v", again, list[:2])
 	}
 	folder, out := filepath.Join(t.TempDir(), "worst"), strings.Builder{}
-	must.Do(t, showWorst(t.Context(), &out, folder, list, grpcPlain))
+	testkit.NoError(t, showWorst(t.Context(), &out, folder, list, grpcPlain))
 	files, err := filepath.Glob(folder + "/harm-104-*.json")
 	if err != nil || len(files) == 0 || !strings.Contains(out.String(), "shrunk: ") {
 		t.Fatalf("%v, %v, %s", files, err, out.String())
 	}
 	simple := 0
 	for _, file := range files {
-		s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
-		if loss := must.Get(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss < leastLoss && loss < 0.01 {
+		s := &scenario{Scenario: testkit.Must(sim.Load(file))(t)}
+		if loss := testkit.Must(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss < leastLoss && loss < 0.01 {
 			t.Errorf("%s: %.3f worse after shrinking", file, loss)
 		}
 		if len(s.Services) == 1 && s.Services[0].Backends == 1 {
@@ -269,8 +269,8 @@ func TestWorst(t *testing.T) {
 		t.Fatal("no scenario", err)
 	}
 	for _, file := range files {
-		s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
-		if loss := must.Get(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss > leastLoss {
+		s := &scenario{Scenario: testkit.Must(sim.Load(file))(t)}
+		if loss := testkit.Must(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss > leastLoss {
 			t.Errorf("%s: %.1f points worse than no retries", file, 100*loss)
 		}
 	}

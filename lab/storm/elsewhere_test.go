@@ -11,8 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // The table of docs/retry-elsewhere.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
@@ -27,7 +26,7 @@ func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 		Title:   "From one connection, with round_robin",
 		Columns: []string{"retries", "one of four fails: success, %", "p99, ms", "p999", "all fail for 150 ms: success, %"},
 	}
-	chance.Judge(t, func(trial testing.TB) {
+	testkit.Judge(t, func(trial testing.TB) {
 		one, all := play(t, load(t, "one-fails"), who), play(t, load(t, "blip"), who)
 		shown.Rows = nil
 		for i, c := range who {
@@ -40,7 +39,7 @@ func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 			}
 		}
 		if *write {
-			must.Do(t, terminal.WriteInto("../../docs/retry-elsewhere.md", "storms", []report.Table{shown}))
+			testkit.NoError(t, terminal.WriteInto("../../docs/retry-elsewhere.md", "storms", []report.Table{shown}))
 			return
 		}
 		agrees(trial, "../retry-elsewhere.md", "storms", map[string][]terminal.Off{

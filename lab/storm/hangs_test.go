@@ -21,9 +21,8 @@ import (
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/lab/outage"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -31,9 +30,9 @@ import (
 // readmePolicy returns the policy of the README, and the method that it is for.
 func readmePolicy(t testing.TB) (set *policy.Set, method string) {
 	t.Helper()
-	_, text, _ := strings.Cut(string(must.Get(os.ReadFile(readme))(t)), "```yaml newuser retry.yaml\n")
+	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile(readme))(t)), "```yaml newuser retry.yaml\n")
 	text, _, _ = strings.Cut(text, "```")
-	return must.Get(policy.Parse("retry.yaml", []byte(text)))(t), "/acme.orders.v1.OrderService/GetOrder"
+	return testkit.Must(policy.Parse("retry.yaml", []byte(text)))(t), "/acme.orders.v1.OrderService/GetOrder"
 }
 
 // hangRows are the kinds of response times with which one of four backends hangs, from some moment on.
@@ -126,7 +125,7 @@ func TestOneHangsBesideItsPeers(t *testing.T) {
 					trouble = append(trouble, sim.Fault{Service: "shop", Slow: &sim.Slow{Part: 1, By: &sim.Distribution{A: row.step}}})
 				}
 				s := hangs(method, set.Lookup(method).Timeout(), row.rate, row.time, trouble...)
-				chance.Judge(t, func(one testing.TB) {
+				testkit.Judge(t, func(one testing.TB) {
 					o := play(t, s, planClients(t, set, method))
 					cells := []string{row.times, fmt.Sprint(row.rate)}
 					for _, r := range o.results {
@@ -151,6 +150,6 @@ func TestOneHangsBesideItsPeers(t *testing.T) {
 		}
 	})
 	if *write && !slices.ContainsFunc(shown.Rows, func(row []string) bool { return row == nil }) {
-		must.Do(t, terminal.WriteInto(docs+"storms.md", "hangs", []report.Table{shown}))
+		testkit.NoError(t, terminal.WriteInto(docs+"storms.md", "hangs", []report.Table{shown}))
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/lab/outage"
 )
 
 // outcome has the results of a storm: one for each client, the first without retries.

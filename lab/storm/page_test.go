@@ -17,7 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const docs = "../../docs/evidence/"
@@ -44,7 +44,7 @@ func agrees(t testing.TB, page, mark string, off map[string][]terminal.Off, tabl
 	if *write {
 		return
 	}
-	for _, line := range must.Get(terminal.Differences(docs+page, mark, tables, off))(t) {
+	for _, line := range testkit.Must(terminal.Differences(docs+page, mark, tables, off))(t) {
 		t.Errorf("%s: -write writes it", line)
 	}
 }
@@ -68,7 +68,7 @@ func writePages(t *testing.T, list []*outcome) {
 	t.Helper()
 	write := func(page, mark string, tables ...report.Table) {
 		t.Helper()
-		must.Do(t, terminal.WriteInto(page, mark, tables))
+		testkit.NoError(t, terminal.WriteInto(page, mark, tables))
 	}
 	write(docs+"storms.md", "storms", sections(list)...)
 	claims, lost := missed(list)
@@ -131,8 +131,8 @@ var accurate = []string{"pulse", "hedged pulse", "pulse, one down", "one hangs",
 func writeGrid(t *testing.T, list []*outcome) {
 	t.Helper()
 	all, near := gridTables(list)
-	must.Do(t, terminal.WriteInto(docs+"overload.md", "grid", []report.Table{all}))
-	must.Do(t, terminal.WriteInto(docs+"simulator.md", "grid", []report.Table{near}))
+	testkit.NoError(t, terminal.WriteInto(docs+"overload.md", "grid", []report.Table{all}))
+	testkit.NoError(t, terminal.WriteInto(docs+"simulator.md", "grid", []report.Table{near}))
 }
 
 // gridAgrees compares a storm of the grid with these pages, which say how far figures may be apart.
@@ -181,7 +181,7 @@ func gridTables(list []*outcome) (all, near report.Table) {
 // writeAdmission writes the grid's storms with admission.
 func writeAdmission(t *testing.T, list []*outcome) {
 	t.Helper()
-	must.Do(t, terminal.WriteInto(docs+"admission.md", "grid", []report.Table{admissionTable(list)}))
+	testkit.NoError(t, terminal.WriteInto(docs+"admission.md", "grid", []report.Table{admissionTable(list)}))
 }
 
 // admissionAgrees compares a storm with that page, if all of its clients have played. A hundred gates learn from few answers each, so their
@@ -235,7 +235,7 @@ func of(o *outcome, figure func(result) string) func(names ...string) string {
 // with a run.
 func TestPages_StormsAgree(t *testing.T) {
 	t.Parallel()
-	page := string(must.Get(os.ReadFile(docs + "storms.md"))(t))
+	page := string(testkit.Must(os.ReadFile(docs + "storms.md"))(t))
 	_, text, _ := strings.Cut(page, "<!-- storms -->\n")
 	text, rest, _ := strings.Cut(text, "<!-- /storms -->")
 	columns := []string{"", "success", "time to recover", "peak arrivals", "requests per call", "p50", "p99", "p999"}

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -40,7 +40,7 @@ func on(t *testing.T, c client, attemptTimeout time.Duration, play func(*testing
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := bench{Server: testserver.Start(t)}
-		b.conn = b.Dial(t, must.Get(c.options(storm{attemptTimeout: attemptTimeout}))(t).Dial...)
+		b.conn = b.Dial(t, testkit.Must(c.options(storm{attemptTimeout: attemptTimeout}))(t).Dial...)
 		b.conn.Connect()
 		synctest.Wait()
 		b.began = time.Now()
@@ -76,7 +76,7 @@ func (b bench) times() (list []time.Duration) {
 // printed returns what docs/evidence/storms.md says of a client, and of all that retry.
 func printed(t *testing.T) (of map[string]string, ofAll string) {
 	t.Helper()
-	text, _, _ := strings.Cut(string(must.Get(os.ReadFile("../../docs/evidence/storms.md"))(t)), "## The storms")
+	text, _, _ := strings.Cut(string(testkit.Must(os.ReadFile("../../docs/evidence/storms.md"))(t)), "## The storms")
 	of = map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]*) \| (.*) \|$`).FindAllStringSubmatch(text, -1) {
 		of[row[1]] = row[2]

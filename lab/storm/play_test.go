@@ -24,9 +24,8 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/lab/outage"
 )
 
 var (
@@ -46,7 +45,7 @@ func play(t *testing.T, s storm, who []client) *outcome {
 		for _, c := range who {
 			group.Clients = append(group.Clients, c.in(s))
 		}
-		records := must.Get(group.Play(t.Context()))(t)
+		records := testkit.Must(group.Play(t.Context()))(t)
 		for i := range records {
 			o.results = append(o.results, result{Result: records[i].Measure()})
 		}
@@ -93,7 +92,7 @@ func checkClaims(t testing.TB, o *outcome) {
 // checkSimulator compares a storm over real gRPC with the simulator's.
 func checkSimulator(t testing.TB, o *outcome) {
 	t.Helper()
-	o.simulated = must.Get(o.storm.Run(t.Context(), sim.Options{}))(t).Runs
+	o.simulated = testkit.Must(o.storm.Run(t.Context(), sim.Options{}))(t).Runs
 	compared := 0
 	for _, run := range o.simulated {
 		i := slices.IndexFunc(o.clients, func(c client) bool { return c.name == run.Name })
@@ -136,7 +135,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 				alike := slices.Contains([]string{"failsafe", "failsafe, budget", "gRPC, throttling", "gRPC, throttling 100/1"}, c.name)
 				return !*every && !c.plain() && (alike || !c.onSlow.comparable(s))
 			})
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				outcomes[i] = play(t, s, who)
 				checkClaims(one, outcomes[i])
 				checkSimulator(one, outcomes[i])
@@ -154,11 +153,13 @@ func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 	t.Parallel()
 	list := elsewhereStorms(t)
 	outcomes := make([]*outcome, len(list))
-	writeAll(t, true, func() { must.Do(t, terminal.WriteInto(docs+"retry-elsewhere.md", "storms", sections(outcomes))) })
+	writeAll(t, true, func() {
+		testkit.NoError(t, terminal.WriteInto(docs+"retry-elsewhere.md", "storms", sections(outcomes)))
+	})
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				outcomes[i] = play(t, s, elsewhereClients())
 				checkClaims(one, outcomes[i])
 				stormAgrees(one, "retry-elsewhere.md", outcomes[i])
@@ -177,7 +178,7 @@ func TestRetryElsewhereInOtherStorms(t *testing.T) {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			who := elsewhereClients()[:7] // no retries, and stagger without and with
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				o := play(t, s, who)
 				for i := 1; i <= 3; i++ {
 					without, with := o.results[i], o.results[i+3]
@@ -203,7 +204,7 @@ func TestStormsBite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				r := play(t, storms(t, withPeers, "^"+name+"$")[0], named(clients(), "grpc-middleware"))
 				none, peer := r.results[0], r.results[1]
 				if math.Abs(none.Success-want.success) > 0.02 || math.Abs(none.PerCall-want.perCall) > 0.001 || math.Abs(peer.PerCall-want.peer) > 0.05 {
@@ -235,7 +236,7 @@ func TestChainOfRetries(t *testing.T) {
 			o := outage.Outage{
 				Scenario: s.Scenario, Calls: []outage.Call{{Method: s.Fleets[0].Calls[0].Method}}, Clients: []outage.Client{all[len(all)-1].in(s)},
 			}
-			records := must.Get(o.Play(t.Context()))(t)
+			records := testkit.Must(o.Play(t.Context()))(t)
 			var requests []int
 			for _, list := range records[0].Requests {
 				requests = append(requests, len(list))
@@ -259,7 +260,7 @@ func TestGrid(t *testing.T) {
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				outcomes[i] = play(t, s, gridClients())
 				checkTargets(one, outcomes[i])
 				checkSimulator(one, outcomes[i])
@@ -275,7 +276,7 @@ func TestGrid(t *testing.T) {
 // (docs/evidence/overload.md). The bounds are what it costs here, and some points of chance.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
-	page := string(must.Get(os.ReadFile(docs + "overload.md"))(t))
+	page := string(testkit.Must(os.ReadFile(docs + "overload.md"))(t))
 	for name, row := range map[string]struct {
 		says       string // the page, with the bound
 		method     string
@@ -304,7 +305,7 @@ func TestManyProcesses(t *testing.T) {
 			for i := range who {
 				who[i].processes = row.processes
 			}
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				o := play(t, s, who)
 				if none, own := o.results[0].Success, o.results[1].Success; own < none-row.most {
 					one.Errorf("success %.4f; want at most %v below the %.4f without retries", own, row.most, none)
@@ -359,7 +360,7 @@ func TestAdmission(t *testing.T) {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			s.Scenario = simulateAdmission(t, s.Scenario)
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				who, refused := admissionClients()
 				if *grid == "" {
 					who = named(who, "stagger", "stagger, 100 processes", admission, admission+", 100 processes")
@@ -398,7 +399,7 @@ func checkRefusals(t testing.TB, o *outcome, k int, part float64) {
 // simulateAdmission adds variants to a scenario.
 func simulateAdmission(t *testing.T, s *sim.Scenario) *sim.Scenario {
 	t.Helper()
-	s = must.Get(s.With(admission, must.Get(policiesOf(storm{}, wherePicked, admission))(t), ""))(t)
+	s = testkit.Must(s.With(admission, testkit.Must(policiesOf(storm{}, wherePicked, admission))(t), ""))(t)
 	last := s.Variants[len(s.Variants)-1]
 	most := []int{10, 100}
 	if s.Title == "strong pulse" {

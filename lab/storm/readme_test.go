@@ -11,8 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const readme = "../../README.md"
@@ -55,7 +54,7 @@ func TestReadmeDocsAreCurrent(t *testing.T) {
 		for i, s := range readmeStorms {
 			t.Run(s.file, func(t *testing.T) {
 				t.Parallel()
-				chance.Judge(t, func(one testing.TB) {
+				testkit.Judge(t, func(one testing.TB) {
 					o := play(t, load(t, s.file), named(clients(), names...))
 					shown.Rows[i] = []string{s.says}
 					success, perCall := of(o, func(r result) string { return fmt.Sprintf("%.1f", 100*r.Success) }), of(o, func(r result) string { return fmt.Sprintf("%.2f", r.PerCall) })
@@ -67,7 +66,7 @@ func TestReadmeDocsAreCurrent(t *testing.T) {
 					}
 					row := shown
 					row.Rows = shown.Rows[i : i+1]
-					for _, line := range must.Get(terminal.Differences(readme, "storms", []report.Table{row}, off))(t) {
+					for _, line := range testkit.Must(terminal.Differences(readme, "storms", []report.Table{row}, off))(t) {
 						one.Error(line)
 					}
 				})
@@ -75,6 +74,6 @@ func TestReadmeDocsAreCurrent(t *testing.T) {
 		}
 	})
 	if *write {
-		must.Do(t, terminal.WriteInto(readme, "storms", []report.Table{shown}))
+		testkit.NoError(t, terminal.WriteInto(readme, "storms", []report.Table{shown}))
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // Where times vary as in real services, retries help as they do with constant times, and as much as those of any peer that makes as much
@@ -27,7 +26,7 @@ func TestRealisticTimesBesideItsPeers(t *testing.T) {
 		}
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			chance.Judge(t, func(one testing.TB) {
+			testkit.Judge(t, func(one testing.TB) {
 				o := play(t, s, slices.DeleteFunc(clients(), func(c client) bool { return c.connections > 1 }))
 				none, own := o.results[0], o.results[1]
 				for i, c := range o.clients {
@@ -52,7 +51,7 @@ func TestRealisticTimesBesideItsPeers(t *testing.T) {
 // In an outage of 10 s, few requests are added, whether one process makes the calls or a hundred do.
 func TestOutageAddsFewRequests(t *testing.T) {
 	t.Parallel()
-	r := must.Get(load(t, "outage").Run(t.Context(), sim.Options{}))(t)
+	r := testkit.Must(load(t, "outage").Run(t.Context(), sim.Options{}))(t)
 	for _, run := range r.Runs {
 		perCall := run.Services[0].PerCall
 		if t.Logf("%s: %.3f requests a call", run.Name, perCall); perCall > 1.15 {

@@ -20,7 +20,7 @@ import (
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // realistic are storms whose times are those of real services: with a spread, with a cache, with fast errors, and of a quiet client next to
@@ -174,7 +174,7 @@ const leastRequest = "least_request_experimental"
 // load reads a storm. The method of its users' calls has a policy with its attempt timeout.
 func load(t *testing.T, name string) storm {
 	t.Helper()
-	s := must.Get(sim.Load("storms/" + name + ".yaml"))(t)
+	s := testkit.Must(sim.Load("storms/" + name + ".yaml"))(t)
 	call := &s.Fleets[0].Calls[0]
 	p := s.Policies[call.Policy].Lookup(call.Method)
 	read := storm{Scenario: s, attemptTimeout: p.PerAttemptTimeout()}
@@ -215,11 +215,11 @@ func (s storm) chain() bool { return len(s.Services) > 1 }
 
 func TestStorms(t *testing.T) {
 	t.Parallel()
-	files := must.Get(os.ReadDir("storms"))(t)
+	files := testkit.Must(os.ReadDir("storms"))(t)
 	if len(files) != len(table)+2+len(realistic) { // two-fail is only for retries elsewhere, quiet-client for the README
 		t.Errorf("%d files, %d storms; want each to be played", len(files), len(table)+2+len(realistic))
 	}
-	page := string(must.Get(os.ReadFile("../../docs/evidence/overload.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../../docs/evidence/overload.md"))(t))
 	for file, below := range farBelow {
 		if want := fmt.Sprintf("- `%s`: %.0f points.\n", load(t, file).Title, 100*below); !strings.Contains(page, want) {
 			t.Errorf("docs/evidence/overload.md does not say %q", want)
@@ -236,7 +236,7 @@ func TestStorms(t *testing.T) {
 // attempt timeout.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policiesOf(storm{}, wherePicked))(t)
+	set := testkit.Must(policiesOf(storm{}, wherePicked))(t)
 	if c := policies.Config(set); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil ||
 		set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
 		t.Errorf("warnings %v, config %+v; want neither warnings nor budgets, and no policy for calls that connect", set.Warnings(), c)
@@ -254,7 +254,7 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%s: %+v; want what the first storm has: %+v", s.Title, retry, *first)
 		}
 	}
-	admitting := must.Get(policiesOf(storm{}, wherePicked, admission))(t)
+	admitting := testkit.Must(policiesOf(storm{}, wherePicked, admission))(t)
 	if slices.ContainsFunc(policies.Config(admitting).Methods, func(m spec.MethodConfig) bool { return m.Admission != "REFUSE" }) {
 		t.Error("an entry has no admission")
 	}

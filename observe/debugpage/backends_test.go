@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -89,12 +89,12 @@ func TestPageInAHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		s.retrier = must.Get(interceptor.New(must.Get(policy.Parse("retry.yaml", []byte(hanging)))(t)))(t)
+		s.retrier = testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(hanging)))(t)))(t)
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		h := Config{}.Handler(s.retrier)
 		s.On("*", testserver.OK())
 		for range 20 {
-			must.Do(t, s.call(t, getOrder))
+			testkit.NoError(t, s.call(t, getOrder))
 		}
 		s.On("*", testserver.Hang().Times(1), testserver.OK().Delay(90*time.Millisecond))
 		done := make(chan struct{}, 2)
@@ -106,7 +106,7 @@ func TestPageInAHang(t *testing.T) {
 		body := get(h, "").Body.String()
 		wants(t, body, "None yet", "Calls that run are above", "<td>"+getOrder+"</td><td>"+s.conn.CanonicalTarget()+`</td><td class="figure">1</td><td class="figure">100ms</td>`)
 		var during []retrierState
-		must.Do(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &during))
+		testkit.NoError(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &during))
 		if r := during[0].Running; len(r) != 1 || r[0].Calls != 1 || time.Since(r[0].Since) != 50*time.Millisecond {
 			t.Errorf("%+v", r)
 		}
@@ -114,7 +114,7 @@ func TestPageInAHang(t *testing.T) {
 		wants(t, get(h, "").Body.String(), "hedge</span> after 120ms")
 		<-done
 		var after []retrierState
-		must.Do(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &after))
+		testkit.NoError(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &after))
 		is := after[0]
 		if d := is.Decisions; len(d) != 1 || !d[0].TimedOut || d[0].Peer != "bufconn" || d[0].Delay != 0.02 || d[0].Elapsed != 0.1 {
 			t.Errorf("%+v", d)

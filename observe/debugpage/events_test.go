@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // live is a web server in memory that works in a bubble, with a client.
@@ -54,8 +54,8 @@ func serveLive(t *testing.T, room int, retriers ...*interceptor.Retrier) live {
 func (l live) listen(t *testing.T, query string) (events *bufio.Reader, code int, leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	request := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/debug/stagger/events"+query, nil))(t)
-	response := must.Get(l.client.Do(request))(t)
+	request := testkit.Must(http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/debug/stagger/events"+query, nil))(t)
+	response := testkit.Must(l.client.Do(request))(t)
 	return bufio.NewReader(response.Body), response.StatusCode, func() { cancel(); response.Body.Close() }
 }
 
@@ -63,10 +63,10 @@ func (l live) listen(t *testing.T, query string) (events *bufio.Reader, code int
 func next(t *testing.T, events *bufio.Reader) section {
 	t.Helper()
 	for {
-		line := must.Get(events.ReadString('\n'))(t)
+		line := testkit.Must(events.ReadString('\n'))(t)
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			var s section
-			must.Do(t, json.Unmarshal([]byte(data), &s))
+			testkit.NoError(t, json.Unmarshal([]byte(data), &s))
 			return s
 		}
 	}
@@ -160,9 +160,9 @@ func TestEventsToASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
 		l := serveLive(t, 2048, s.retrier) // less than one section
-		slow := must.Get(l.lis.DialContext(t.Context()))(t)
+		slow := testkit.Must(l.lis.DialContext(t.Context()))(t)
 		defer slow.Close()
-		must.Get(io.WriteString(slow, "GET /debug/stagger/events HTTP/1.1\r\nHost: localhost\r\n\r\n"))(t)
+		testkit.Must(io.WriteString(slow, "GET /debug/stagger/events HTTP/1.1\r\nHost: localhost\r\n\r\n"))(t)
 		s.On("*", down())
 		_ = s.call(t, getOrder)
 		synctest.Wait()

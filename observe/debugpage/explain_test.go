@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -67,8 +67,8 @@ func TestExplainErrors(t *testing.T) {
 func TestExplainManyAttempts(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{"": "attempts_exhausted (5 attempts)", "maxAttemptsLimit: 100\n": "attempts_exhausted (7 attempts)"} {
-		set := must.Get(policy.Parse("retry.yaml", []byte(limit+strings.ReplaceAll(file, "maxAttempts: 4", "maxAttempts: 7"))))(t)
-		r := must.Get(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(limit+strings.ReplaceAll(file, "maxAttempts: 4", "maxAttempts: 7"))))(t)
+		r := testkit.Must(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 		wants(t, get(Config{}.Handler(r), "explain?method="+getOrder).Body.String(), want)
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -56,7 +56,7 @@ func TestPage(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.Reset()
 		s.On("*", testserver.OK())
-		must.Do(t, s.call(t, getOrder)) // refills the budget
+		testkit.NoError(t, s.call(t, getOrder)) // refills the budget
 		s.On("*", down())
 		if s.call(t, getOrder) == nil || s.call(t, create) == nil {
 			t.Fatal("the calls succeed")
@@ -85,13 +85,13 @@ func TestPageModes(t *testing.T) {
 		h := Config{}.Handler(s.retrier)
 		s.On("*", down())
 		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
-			must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
+			testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 			_ = s.call(t, getOrder)
 			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"</dd>", `<p class="banner"><b>Mode `+string(mode)+":")
 		}
 		wants(t, get(h, "").Body.String(), "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
-		must.Do(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &got))
+		testkit.NoError(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &got))
 		d, b := got[0].Decisions, got[0].Budgets
 		if len(d) != 2 || d[0].Mode != "OFF" || d[0].Announced || d[1].Mode != "OBSERVE" || !d[1].Announced || d[1].Retry || len(b) != 0 {
 			t.Errorf("decisions %+v, budgets %+v", d, b)
@@ -160,17 +160,17 @@ func TestPagePolicyModes(t *testing.T) {
 		}
 		expect()
 		observing := strings.Replace("mode: OBSERVE\n"+file, "retryPolicy: {maxAttempts: 3", "mode: OFF\n  retryPolicy: {maxAttempts: 3", 1)
-		set := must.Get(policy.Parse("retry.yaml", []byte(observing)))(t)
-		must.Do(t, s.retrier.Reload(set))
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(observing)))(t)
+		testkit.NoError(t, s.retrier.Reload(set))
 		wants(t, get(h, "").Body.String(), "<dd>OBSERVE</dd>", "<dd>/acme.orders.v1.OrderService/: OFF</dd>")
 		const observes, off = "<b>Mode OBSERVE: retries and hedges are decided on, but not sent.</b> ", "<b>Mode OFF: no retries and no hedges are sent.</b> "
 		expect(observes + "The policy file has it.")
-		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
+		testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
 		wants(t, get(h, "").Body.String(), "<dd>OFF</dd>")
 		expect(off + "It was set by hand.")
-		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeObserve, By: "127.0.0.1:6060 (ann)"}))
+		testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeObserve, By: "127.0.0.1:6060 (ann)"}))
 		expect(observes + "The policy file has it. It was set by hand, by 127.0.0.1:6060 (ann).")
-		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeOff, By: "bob"}))
+		testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeOff, By: "bob"}))
 		expect(observes+"The policy file has it. It was set by hand, by 127.0.0.1:6060 (ann).",
 			"<b>acme.orders.v1.OrderService: mode OFF: no retries and no hedges are sent.</b> It was set by hand, by bob.")
 	})
@@ -188,7 +188,7 @@ func TestPage_Reasons(t *testing.T) {
 		}
 		page := get(h, "").Body.String()
 		for _, reason := range []policy.Reason{policy.ReasonRetry, policy.ReasonBudgetExhausted} {
-			meaning := must.Get(explain.MeaningOf(string(reason)))(t)
+			meaning := testkit.Must(explain.MeaningOf(string(reason)))(t)
 			if n := strings.Count(page, template.HTMLEscapeString(meaning.Means)); n != 1 {
 				t.Errorf("the meaning of %s stands %d times on the page", reason, n)
 			}
@@ -216,7 +216,7 @@ func TestPageAdmission(t *testing.T) {
 				took = 20 * time.Millisecond
 			}
 			s.On(find, testserver.OK().Delay(took))
-			must.Do(t, s.call(t, find))
+			testkit.NoError(t, s.call(t, find))
 			time.Sleep(750*time.Millisecond - took)
 		}
 		s.On(find, testserver.Fail(codes.ResourceExhausted, "full"))
@@ -245,9 +245,9 @@ func TestPageAdmissionOfMany(t *testing.T) {
 	h := Config{}.Handler(r)
 	answer := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	for i := range 70 {
-		conn := must.Get(grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
-		must.Do(t, r.Unary()(t.Context(), "/acme.orders.v1.OrderService/FindOrder", nil, nil, conn, answer))
-		must.Do(t, conn.Close())
+		conn := testkit.Must(grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+		testkit.NoError(t, r.Unary()(t.Context(), "/acme.orders.v1.OrderService/FindOrder", nil, nil, conn, answer))
+		testkit.NoError(t, conn.Close())
 	}
 	page := get(h, "").Body.String()
 	wants(t, page, "6 more methods, with no more refusals than these.")
@@ -264,9 +264,9 @@ func TestPageWithoutDeadline(t *testing.T) {
 		s := newScene(t)
 		h := Config{}.Handler(s.retrier)
 		s.On("*", testserver.OK())
-		must.Do(t, s.call(t, getOrder))
+		testkit.NoError(t, s.call(t, getOrder))
 		wants(t, get(h, "").Body.String(), "0 so far; defaultTimeout would bound unary ones")
-		must.Do(t, s.conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
+		testkit.NoError(t, s.conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
 		wants(t, get(h, "").Body.String(), "1 so far; defaultTimeout would bound unary ones")
 		wants(t, get(h, "state.json").Body.String(), `"deadlines": {
       "default": 0,
@@ -274,7 +274,7 @@ func TestPageWithoutDeadline(t *testing.T) {
     }`)
 		c := policies.Config(s.retrier.State().Policies).Clone()
 		c.DefaultTimeout = 30 * time.Second
-		must.Do(t, s.retrier.Reload(must.Get(policies.NewSet(c))(t)))
+		testkit.NoError(t, s.retrier.Reload(testkit.Must(policies.NewSet(c))(t)))
 		wants(t, get(h, "").Body.String(), "end after 30s (defaultTimeout)")
 		wants(t, get(h, "explain?method="+getOrder+"&hang=on&code=UNAVAILABLE").Body.String(), "30s, since the call has none (defaultTimeout)", "The call ends after 30s")
 	})
@@ -285,16 +285,16 @@ func TestPageRefusedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	synctest.Test(t, func(t *testing.T) {
-		must.Do(t, os.WriteFile(path, []byte("{}"), 0o600))
+		testkit.NoError(t, os.WriteFile(path, []byte("{}"), 0o600))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		refused := make(chan struct{}, 1)
-		r := must.Get(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { refused <- struct{}{} }})))(t)
+		r := testkit.Must(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { refused <- struct{}{} }})))(t)
 		h := Config{}.Handler(r)
 		if body := get(h, "").Body.String(); strings.Contains(body, "refused") {
 			t.Errorf("nothing is refused:\n%s", body)
 		}
-		must.Do(t, os.WriteFile(path, []byte("maxWaiting: <many>"), 0o600))
+		testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: <many>"), 0o600))
 		<-refused
 		wants(t, get(h, "").Body.String(), "The newest file is refused", "maxWaiting", "&lt;many&gt;")
 	})
@@ -320,7 +320,7 @@ func TestPageEscapes(t *testing.T) {
 		p := newPage(Config{ShowErrors: true}, []*interceptor.Retrier{s.retrier})
 		defer p.history.stopped.Store(true)
 		_ = s.call(t, evil)
-		sections := must.Get(p.sections(""))(t)
+		sections := testkit.Must(p.sections(""))(t)
 		for _, part := range sections {
 			if strings.Contains(string(part.HTML), "<script") || strings.Contains(string(part.HTML), "<img") {
 				t.Errorf("%s", part.HTML)

@@ -17,7 +17,7 @@ import (
 
 	_ "github.com/stagger-go/stagger/admission"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -56,9 +56,9 @@ func newScene(t *testing.T, options ...testserver.Option) scene {
 
 func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
 	silent := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
-	return must.Get(interceptor.New(set, append(options, silent)...))(t)
+	return testkit.Must(interceptor.New(set, append(options, silent)...))(t)
 }
 
 func (s scene) call(t *testing.T, method string) error {
@@ -72,7 +72,7 @@ func (s scene) call(t *testing.T, method string) error {
 func (s scene) use(t *testing.T, r *interceptor.Retrier) {
 	t.Helper()
 	s.On("*", testserver.OK())
-	must.Do(t, s.Dial(t, r.DialOptions()...).Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
+	testkit.NoError(t, s.Dial(t, r.DialOptions()...).Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
 }
 
 func down() testserver.Step { return testserver.Fail(codes.Unavailable, "secret of a user") }

@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -84,23 +84,23 @@ func TestSwitch_Reload(t *testing.T) {
 	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	set := must.Get(policies.NewSet(spec.Config{Mode: "OBSERVE", Methods: []spec.MethodConfig{{Names: []string{"/acme.orders.v1.OrderService/"}}}}))(t)
-	must.Do(t, r.Reload(set))
+	set := testkit.Must(policies.NewSet(spec.Config{Mode: "OBSERVE", Methods: []spec.MethodConfig{{Names: []string{"/acme.orders.v1.OrderService/"}}}}))(t)
+	testkit.NoError(t, r.Reload(set))
 	if got := r.State().Switches[0].Mode; got != policy.ModeOff {
 		t.Errorf("%v after a reload; want OFF", got)
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
 	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td>", "<td>by hand, for all calls</td><td>OFF by 127.0.0.1:6060</td>",
 		"A reload of the file changes nothing that is set here.", "OBSERVE decides on them and sends none")
-	must.Do(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeObserve}))
+	testkit.NoError(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeObserve}))
 	wants(t, get(Config{}.Handler(r), "").Body.String(), "<b>Mode OFF: no retries and no hedges are sent.</b> It was set by hand, by 127.0.0.1:6060.",
 		"<b>acme.orders.v1.OrderService: mode OBSERVE: retries and hedges are decided on, but not sent.</b> It was set by hand.")
-	must.Do(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeEnforce}))
+	testkit.NoError(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeEnforce}))
 	if style := ask(h, here, here, http.MethodGet, "", func(r *http.Request) { r.URL.RawQuery = "style" }); !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") {
 		t.Errorf("the style is %s", style.Header())
 	}
 	var shown []switchState
-	must.Do(t, json.Unmarshal(ask(h, here, here, http.MethodGet, "", nil).Body.Bytes(), &shown))
+	testkit.NoError(t, json.Unmarshal(ask(h, here, here, http.MethodGet, "", nil).Body.Bytes(), &shown))
 	if got, want := fmt.Sprint(shown), "[{1  OBSERVE [{ OFF 127.0.0.1:6060}]}]"; got != want {
 		t.Errorf("as JSON: %s; want %s", got, want)
 	}
@@ -185,7 +185,7 @@ func TestSwitch_Token(t *testing.T) {
 func TestSwitch_Unknown(t *testing.T) {
 	t.Parallel()
 	heard := interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}})
-	other := must.Get(interceptor.New(must.Get(policies.NewSet(spec.Config{}))(t), heard))(t)
+	other := testkit.Must(interceptor.New(testkit.Must(policies.NewSet(spec.Config{}))(t), heard))(t)
 	w := ask(Config{}.SwitchHandler(newRetrier(t, heard), other), here, here, http.MethodPost, "mode=OFF&service=acme.orders.v1.OrderService", nil)
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "1 of 2 Retriers are set: interceptor: service \"acme.orders.v1.OrderService\": no policy entry") {
 		t.Errorf("%d %s", w.Code, w.Body)

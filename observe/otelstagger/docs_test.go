@@ -20,14 +20,14 @@ import (
 
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // The table in docs/observability.md has every instrument with its kind, unit and labels, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
-	page := must.Get(os.ReadFile("../../docs/observability.md"))(t)
+	page := testkit.Must(os.ReadFile("../../docs/observability.md"))(t)
 	documented := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(stagger[^`]+)` \\| ((?:up-down )?(?:counter|gauge|histogram)[^|]*) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2] + " of " + strings.TrimSpace(strings.ReplaceAll(row[3], "`", ""))
@@ -43,8 +43,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 		s.conn.Connect()
 		synctest.Wait()
 		s.call(t.Context(), method)
-		set := must.Get(policies.NewSet(spec.Config{}))(t)
-		must.Do(t, s.retrier.Reload(set))
+		set := testkit.Must(policies.NewSet(spec.Config{}))(t)
+		testkit.NoError(t, s.retrier.Reload(set))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ended := make(chan error)
@@ -75,7 +75,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // So is every attribute that spans and their events get here.
 func TestTracesAreDocumented(t *testing.T) {
-	page := must.Get(os.ReadFile("../../docs/observability.md"))(t)
+	page := testkit.Must(os.ReadFile("../../docs/observability.md"))(t)
 	playTraces(t, alone, func(t *testing.T, s traced) {
 		s.On(method, down())
 		s.call(t.Context(), method)

@@ -28,7 +28,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -88,8 +88,8 @@ func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrie
 
 func retrierOf(t *testing.T, file string, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set := must.Get(policy.Parse("etc/retry.yaml", []byte(file)))(t)
-	return must.Get(interceptor.New(set, options...))(t)
+	set := testkit.Must(policy.Parse("etc/retry.yaml", []byte(file)))(t)
+	return testkit.Must(interceptor.New(set, options...))(t)
 }
 
 // call makes a call as generated code does.
@@ -111,7 +111,7 @@ func TestMetrics_WithoutDeadline(t *testing.T) {
 		s.On(method, testserver.OK())
 		s.call(t.Context(), method)
 		want(t, s.lines(t, "stagger.client.without_deadline"), "stagger.client.without_deadline{} 0")
-		must.Do(t, s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
+		testkit.NoError(t, s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
 		want(t, s.lines(t, "stagger.client.without_deadline"), "stagger.client.without_deadline{} 1")
 	})
 }
@@ -179,7 +179,7 @@ func (s scene) lines(t *testing.T, prefixes ...string) string {
 func (s scene) collect(t *testing.T) []metricdata.Metrics {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	must.Do(t, s.reader.Collect(t.Context(), &all))
+	testkit.NoError(t, s.reader.Collect(t.Context(), &all))
 	var list []metricdata.Metrics
 	for _, scope := range all.ScopeMetrics {
 		list = append(list, scope.Metrics...)
@@ -324,7 +324,7 @@ func TestMetricsBackends(t *testing.T) {
 func TestMetricsOfModes(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		set := func(m policy.Mode) {
-			must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: m}))
+			testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: m}))
 		}
 		s.On(method, down())
 		set(policy.ModeObserve)
@@ -349,8 +349,8 @@ func TestMetricsOfPolicies(t *testing.T) {
 		first := s.retrier.State()
 		// Zeros are there from the start, so that the first change is an increase.
 		want(t, s.lines(t, "stagger.policy"), line(first), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 0", "stagger.policy.reloads{result=refused} 0")
-		next := must.Get(policy.Parse("etc/retry.yaml", []byte("# less\n{}")))(t)
-		must.Do(t, s.retrier.Reload(next))
+		next := testkit.Must(policy.Parse("etc/retry.yaml", []byte("# less\n{}")))(t)
+		testkit.NoError(t, s.retrier.Reload(next))
 		if now := s.retrier.State(); now.Policies == first.Policies {
 			t.Fatalf("%+v", now)
 		}
@@ -424,7 +424,7 @@ func TestMetricsBucketsAndUnits(t *testing.T) {
 func TestMetricsBadOptions(t *testing.T) {
 	t.Parallel()
 	provider := sdk.NewMeterProvider()
-	set := must.Get(policies.NewSet(spec.Config{}))(t)
+	set := testkit.Must(policies.NewSet(spec.Config{}))(t)
 	for text, option := range map[string]interceptor.Option{
 		"otelstagger: WithMetrics(nil): must be a MeterProvider": otelstagger.WithMetrics(nil),
 		"otelstagger: WithMetrics: option 1 is empty":            otelstagger.WithMetrics(provider, otelstagger.GRPCNames(), otelstagger.MetricsOption{}),
@@ -442,7 +442,7 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	synctest.Test(t, func(t *testing.T) {
-		must.Do(t, os.WriteFile(path, []byte(file), 0o600))
+		testkit.NoError(t, os.WriteFile(path, []byte(file), 0o600))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
@@ -451,18 +451,18 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 			return otelstagger.WithMetrics(provider, otelstagger.Attributes(attribute.String("retrier", name)))
 		}
 		refused := make(chan string, 1)
-		must.Get(interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
+		testkit.Must(interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
 			Diagnostic: func(d policy.Diagnostic) { refused <- d.String() },
 		})))(t)
 		defer runtime.KeepAlive(newRetrier(t, named("b")))
-		must.Do(t, os.WriteFile(path, []byte("maxWaiting: many"), 0o600))
+		testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: many"), 0o600))
 		<-refused
 		want(t, s.lines(t, "stagger.policy.reloads", "stagger.policy.refused", "stagger.client.waiting"),
 			"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
 			"stagger.policy.refused{retrier=a} 1", "stagger.policy.refused{retrier=b} 0",
 			"stagger.policy.reloads{result=followed retrier=a} 0", "stagger.policy.reloads{result=followed retrier=b} 0",
 			"stagger.policy.reloads{result=refused retrier=a} 1", "stagger.policy.reloads{result=refused retrier=b} 0")
-		must.Do(t, os.WriteFile(path, []byte(file), 0o600))
+		testkit.NoError(t, os.WriteFile(path, []byte(file), 0o600))
 		time.Sleep(5 * time.Second)
 		want(t, s.lines(t, "stagger.policy.refused"), "stagger.policy.refused{retrier=a} 0", "stagger.policy.refused{retrier=b} 0")
 	})

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/otelstagger"
 )
 
@@ -41,9 +41,9 @@ func (s scene) fail(t *testing.T, n int) {
 	}
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-retry-attempty", "1")
 	for i := range n {
-		conn := must.Get(grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+		conn := testkit.Must(grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 		_ = s.retrier.Unary()(ctx, method, nil, nil, conn, down, grpc.StaticMethod())
-		must.Do(t, conn.Close())
+		testkit.NoError(t, conn.Close())
 	}
 }
 

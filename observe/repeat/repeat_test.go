@@ -30,8 +30,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/usual"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -69,12 +68,12 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{Server: testserver.Start(t)}
-		retry := usual.Retry()
+		retry := spec.UsualRetry()
 		entry := func(name string, s spec.Policy) spec.MethodConfig {
 			s.Retry = &retry
 			return spec.MethodConfig{Names: []string{name}, Policy: s}
 		}
-		set := must.Get(policies.NewSet(spec.Config{Methods: []spec.MethodConfig{
+		set := testkit.Must(policies.NewSet(spec.Config{Methods: []spec.MethodConfig{
 			entry(named, spec.Policy{Timeout: time.Minute}), entry(keyed, spec.Policy{IdempotencyKey: "idempotency-key"}),
 			entry("/test.Service/", spec.Policy{}), entry("/test.Assumed/", spec.Policy{Idempotency: "ASSUME"}),
 			entry(off, spec.Policy{Mode: "OFF"}),
@@ -84,7 +83,7 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 				s.add(&s.events, fmt.Sprint(kind, e.Attempt))
 			}
 		}
-		s.retrier = must.Get(interceptor.New(set, repeat.ForTests(ignore), interceptor.WithDescriptors(levels(t)), interceptor.WithObserver(interceptor.Observer{
+		s.retrier = testkit.Must(interceptor.New(set, repeat.ForTests(ignore), interceptor.WithDescriptors(levels(t)), interceptor.WithObserver(interceptor.Observer{
 			Attempt: event("attempt"), Decision: event("decision"), Sent: event("sent"), CallEnd: event("call"),
 			Diagnostic: func(d policy.Diagnostic) {
 				if d.Field == "repeat" {
@@ -109,7 +108,7 @@ func (s *scene) add(list *[]string, line string) {
 // levels describes the method whose level is IDEMPOTENT.
 func levels(t *testing.T) *protoregistry.Files {
 	t.Helper()
-	return must.Get(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+	return testkit.Must(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
 		Name: new("test.proto"), Package: new("test"), Syntax: new("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{{Name: new("M")}},
 		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Service"), Method: []*descriptorpb.MethodDescriptorProto{{
@@ -123,7 +122,7 @@ func levels(t *testing.T) *protoregistry.Files {
 func (s *scene) call(t *testing.T, method string, opts ...grpc.CallOption) *structpb.Struct {
 	t.Helper()
 	reply := new(structpb.Struct)
-	must.Do(t, s.conn.Invoke(t.Context(), method, wrapperspb.String("article 7"), reply, opts...))
+	testkit.NoError(t, s.conn.Invoke(t.Context(), method, wrapperspb.String("article 7"), reply, opts...))
 	time.Sleep(time.Second)
 	synctest.Wait()
 	return reply
@@ -132,9 +131,9 @@ func (s *scene) call(t *testing.T, method string, opts ...grpc.CallOption) *stru
 // read makes a call of a server stream, and returns the number of messages.
 func (s *scene) read(t *testing.T, method string) (n int) {
 	t.Helper()
-	stream := must.Get(s.conn.NewStream(t.Context(), serverStream, method))(t)
-	must.Do(t, stream.SendMsg(wrapperspb.String("article 7")))
-	must.Do(t, stream.CloseSend())
+	stream := testkit.Must(s.conn.NewStream(t.Context(), serverStream, method))(t)
+	testkit.NoError(t, stream.SendMsg(wrapperspb.String("article 7")))
+	testkit.NoError(t, stream.CloseSend())
 	for m := new(structpb.Struct); ; n++ {
 		if err := stream.RecvMsg(m); errors.Is(err, io.EOF) {
 			synctest.Wait()
@@ -148,7 +147,7 @@ func (s *scene) read(t *testing.T, method string) (n int) {
 // reply is one that has a field.
 func reply(t *testing.T, name string, value any) *structpb.Struct {
 	t.Helper()
-	return must.Get(structpb.NewStruct(map[string]any{name: value}))(t)
+	return testkit.Must(structpb.NewStruct(map[string]any{name: value}))(t)
 }
 
 // Handlers that are not idempotent: the first gets n = 1.
@@ -222,7 +221,7 @@ func TestForTests_Declared(t *testing.T) {
 			{none, nil, 1},
 			{off, nil, 1},
 			{named, []grpc.CallOption{interceptor.Disable()}, 1},
-			{named, []grpc.CallOption{interceptor.Policy(must.Get(policies.New(spec.Policy{Idempotency: "NONE"}))(t))}, 1},
+			{named, []grpc.CallOption{interceptor.Policy(testkit.Must(policies.New(spec.Policy{Idempotency: "NONE"}))(t))}, 1},
 		} {
 			s.Reset()
 			s.call(t, row.method, row.opts...)
@@ -256,7 +255,7 @@ func TestForTests_Same(t *testing.T) {
 		trailer := mine
 		request, got := wrapperspb.String("article 7"), new(structpb.Struct)
 		finished := 0
-		must.Do(t, s.conn.Invoke(ctx, keyed, request, got, grpc.Trailer(&trailer), grpc.OnFinish(func(error) { finished++ })))
+		testkit.NoError(t, s.conn.Invoke(ctx, keyed, request, got, grpc.Trailer(&trailer), grpc.OnFinish(func(error) { finished++ })))
 		cancel()
 		trailer, request.Value = mine, "another"
 		clear(got.GetFields())
@@ -329,7 +328,7 @@ func TestForTests_ChangedInPlace(t *testing.T) {
 			play(t, nil, func(t *testing.T, s *scene) {
 				s.On(named, testserver.OK(wrapperspb.String("a")))
 				for range 2 {
-					must.Do(t, s.conn.Invoke(t.Context(), named, wrapperspb.String("x"), new(wrapperspb.StringValue)))
+					testkit.NoError(t, s.conn.Invoke(t.Context(), named, wrapperspb.String("x"), new(wrapperspb.StringValue)))
 					synctest.Wait()
 				}
 				s.mu.Lock()
@@ -360,7 +359,7 @@ func TestForTests_Fields(t *testing.T) {
 				Name: new("same"), InputType: new(fmt.Sprint(a.Number)), Options: &descriptorpb.MethodOptions{Deprecated: new(a.Number > 1)},
 			})
 		}))
-		must.Do(t, s.conn.Invoke(t.Context(), named, wrapperspb.String(""), new(descriptorpb.MethodDescriptorProto)))
+		testkit.NoError(t, s.conn.Invoke(t.Context(), named, wrapperspb.String(""), new(descriptorpb.MethodDescriptorProto)))
 		synctest.Wait()
 		if want := []string{named + " has another reply: input_type, options.deprecated"}; !slices.Equal(s.found, want) {
 			t.Errorf("found %q; want %q", s.found, want)
@@ -488,10 +487,10 @@ func TestForTests_OtherStreams(t *testing.T) {
 		for _, desc := range []*grpc.StreamDesc{serverStream, {ClientStreams: true}, {ClientStreams: true, ServerStreams: true}} {
 			s.Reset()
 			ctx, cancel := context.WithCancel(t.Context())
-			stream := must.Get(s.conn.NewStream(ctx, desc, named))(t)
-			must.Do(t, stream.SendMsg(wrapperspb.String("1")))
-			must.Do(t, stream.CloseSend())
-			must.Do(t, stream.RecvMsg(new(structpb.Struct)))
+			stream := testkit.Must(s.conn.NewStream(ctx, desc, named))(t)
+			testkit.NoError(t, stream.SendMsg(wrapperspb.String("1")))
+			testkit.NoError(t, stream.CloseSend())
+			testkit.NoError(t, stream.RecvMsg(new(structpb.Struct)))
 			if desc.ClientStreams {
 				_ = stream.RecvMsg(new(structpb.Struct))
 			}
@@ -508,7 +507,7 @@ func TestForTests_OtherStreams(t *testing.T) {
 func TestForTests_Never(t *testing.T) {
 	play(t, nil, func(t *testing.T, s *scene) {
 		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("grpc-previous-rpc-attempts", "1"))
-		must.Do(t, s.conn.Invoke(ctx, named, wrapperspb.String(""), new(structpb.Struct)))
+		testkit.NoError(t, s.conn.Invoke(ctx, named, wrapperspb.String(""), new(structpb.Struct)))
 		synctest.Wait()
 		if n := s.Count(named); n != 1 {
 			t.Errorf("%d calls for a retry; want 1", n)
@@ -543,7 +542,7 @@ func (bytesCodec) Unmarshal(data []byte, v any) error {
 func TestForTests_ForeignMessages(t *testing.T) {
 	play(t, nil, func(t *testing.T, s *scene) {
 		for range 2 {
-			must.Do(t, s.conn.Invoke(t.Context(), named, new([]byte), new([]byte), grpc.ForceCodec(bytesCodec{})))
+			testkit.NoError(t, s.conn.Invoke(t.Context(), named, new([]byte), new([]byte), grpc.ForceCodec(bytesCodec{})))
 		}
 		synctest.Wait()
 		want := []string{"warning " + named + "is not repeated: its messages can't be copied, since they aren't protobuf's"}

@@ -28,7 +28,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -135,7 +135,7 @@ func (b *backend) dial(t *testing.T, opts []grpc.DialOption) *grpc.ClientConn {
 	testgrpc.RegisterTestServiceServer(srv, interop.NewTestServer())
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
-	conn := must.Get(grpc.NewClient("passthrough:interop", append(opts,
+	conn := testkit.Must(grpc.NewClient("passthrough:interop", append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
 	t.Cleanup(func() {
@@ -214,7 +214,7 @@ func TestInteropCases(t *testing.T) {
 	}
 	for name, entry := range policies {
 		clients[name] = func(t *testing.T) []grpc.DialOption {
-			set := must.Get(policy.Parse("retry.yaml", []byte(file(entry))))(t)
+			set := testkit.Must(policy.Parse("retry.yaml", []byte(file(entry))))(t)
 			return retrier(t, set).DialOptions()
 		}
 	}
@@ -235,7 +235,7 @@ func TestInteropCases(t *testing.T) {
 
 func retrier(t *testing.T, set *policy.Set) *interceptor.Retrier {
 	t.Helper()
-	return must.Get(interceptor.New(set))(t)
+	return testkit.Must(interceptor.New(set))(t)
 }
 
 // runAll runs every case over its own connection, with a full bucket of the default budget, and counts the requests at

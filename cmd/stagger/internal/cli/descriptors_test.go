@@ -15,14 +15,14 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func TestParseDescriptorsRefuses(t *testing.T) {
 	t.Parallel()
 	const how = "make one with buf build -o api.binpb, or protoc --include_imports --descriptor_set_out=api.binpb"
 	api := func(input string, imports ...string) []byte {
-		return must.Get(proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+		return testkit.Must(proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
 			Name: new("acme/v1/orders.proto"), Package: new("acme.v1"), Syntax: new("proto3"), Dependency: imports,
 			MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
 			Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Orders"), Method: []*descriptorpb.MethodDescriptorProto{

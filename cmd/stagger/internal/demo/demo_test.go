@@ -15,7 +15,7 @@ import (
 
 	orderspolicy "github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestDay(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
-		r := must.Get(playDay(t.Context(), readmePolicy(t), seed+1))(t)
+		r := testkit.Must(playDay(t.Context(), readmePolicy(t), seed+1))(t)
 		got := map[string]float64{}
 		for i := range r.Runs {
 			run := &r.Runs[i]
@@ -64,14 +64,14 @@ func TestDay(t *testing.T) {
 
 func readmePolicy(t *testing.T) *policy.Set {
 	t.Helper()
-	return must.Get(policy.Parse("retry.yaml", policyFile))(t)
+	return testkit.Must(policy.Parse("retry.yaml", policyFile))(t)
 }
 
 func TestDayIsShown(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
 		var text bytes.Buffer
-		must.Do(t, showDay(t.Context(), readmePolicy(t), 1, all, &text))
+		testkit.NoError(t, showDay(t.Context(), readmePolicy(t), 1, all, &text))
 		wantTables, wantCharts := 1, 0
 		if all {
 			wantTables, wantCharts = 8, 4
@@ -94,8 +94,8 @@ func TestDayIsShown(t *testing.T) {
 // A policy file with an entry for payments is followed for them, too.
 func TestDay_OwnPolicy(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policy.Parse(orderspolicy.File, orderspolicy.Policy))(t)
-	r := must.Get(playDay(t.Context(), set, 1))(t)
+	set := testkit.Must(policy.Parse(orderspolicy.File, orderspolicy.Policy))(t)
+	r := testkit.Must(playDay(t.Context(), set, 1))(t)
 	run := &r.Runs[len(r.Runs)-1]
 	if in := phaseOf(r, run, "one fails"); run.Name != stagger || sim.Ratio(in.succeeded[reads], in.begun[reads]) < 0.98 ||
 		run.Fleets[payments].PerCall != 1 {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -99,7 +99,7 @@ func TestExplainMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := row.mode + "\nmethodConfig:\n- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]\n  " + retry + "\n"
-			out := must.Get(run(t, text, "-", method))(t)
+			out := testkit.Must(run(t, text, "-", method))(t)
 			for _, want := range row.want {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in\n%s", want, out)
@@ -124,7 +124,7 @@ func TestExplainJSON(t *testing.T) {
 	t.Parallel()
 	var got answerJSON
 	const method = "acme.orders.v1.OrderService/GetOrder"
-	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, "", orders, method, "--format", "json"))(t)), &got))
+	testkit.NoError(t, json.Unmarshal([]byte(testkit.Must(run(t, "", orders, method, "--format", "json"))(t)), &got))
 	d := got.Decisions
 	if got.Method != "/"+method || got.Strategy != explain.Retried || !got.Safe || got.Attempts != 4 ||
 		got.Entry != "/"+method || got.DeadlineSeconds != 2 || len(d) != 4 {
@@ -142,12 +142,12 @@ func TestExplainJSON(t *testing.T) {
 	got = answerJSON{}
 	const slow = "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.5s}\n"
-	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, slow, "-", "a.B/C", "--hang", "--rate", "5", "--format", "json"))(t)), &got))
+	testkit.NoError(t, json.Unmarshal([]byte(testkit.Must(run(t, slow, "-", "a.B/C", "--hang", "--rate", "5", "--format", "json"))(t)), &got))
 	if got.End != nil || len(got.Decisions) != 1 || !got.Decisions[0].Slow || got.Hang == nil || got.Hang.Rate != 5 ||
 		got.Hang.Calls < 200 || got.Hang.ExtraAttempts == 0 {
 		t.Errorf("a call that never ends: %+v", got)
 	}
-	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, slow, "-", "a.B/C", "--hang", "--deadline", "1s", "--format", "json"))(t)), &got))
+	testkit.NoError(t, json.Unmarshal([]byte(testkit.Must(run(t, slow, "-", "a.B/C", "--hang", "--deadline", "1s", "--format", "json"))(t)), &got))
 	if got.End == nil || got.End.Hedges != 1 || got.End.Code != "DEADLINE_EXCEEDED" {
 		t.Errorf("a call with a deadline: %+v", got.End)
 	}
@@ -159,12 +159,12 @@ func TestExplainHang(t *testing.T) {
 	const file = "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: &r {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.5s}\n- name: [{service: a.B}]\n  retryPolicy: *r\n"
 	for method, undeclared := range map[string]bool{"a.B/C": false, "a.B/D": true} {
-		got := must.Get(run(t, file, "-", method, "--hang", "--deadline", "1s"))(t)
+		got := testkit.Must(run(t, file, "-", method, "--hang", "--deadline", "1s"))(t)
 		if !strings.Contains(got, "find it and stop it") || strings.Contains(got, "have gRPC eject the backend") != undeclared {
 			t.Errorf("%s: %s", method, got)
 		}
 	}
-	if got := must.Get(run(t, file, "-", "a.B/C"))(t); strings.Contains(got, "find it and stop it") {
+	if got := testkit.Must(run(t, file, "-", "a.B/C"))(t); strings.Contains(got, "find it and stop it") {
 		t.Errorf("without a hang: %s", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestExplainUsage(t *testing.T) {
 // A call whose client sends a stream has neither hedges nor attempt timeouts, whatever its policy: attempts follow failures.
 func TestExplainClientStream(t *testing.T) {
 	t.Parallel()
-	files := must.Get(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+	files := testkit.Must(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
 		Name: new("uploads.proto"), Package: new("acme"), Syntax: new("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
 		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Uploads"), Method: []*descriptorpb.MethodDescriptorProto{
@@ -207,7 +207,7 @@ func TestExplainClientStream(t *testing.T) {
 			put: "none for an attempt, since the client sends a stream", get: "1s for an attempt, then a parallel one (HEDGE)",
 		},
 	} {
-		set := must.Get(policy.Parse("retry.yaml", []byte("methodConfig:\n- name: [{service: acme.Uploads}]\n  idempotency: ASSUME\n  "+entry+"\n")))(t)
+		set := testkit.Must(policy.Parse("retry.yaml", []byte("methodConfig:\n- name: [{service: acme.Uploads}]\n  idempotency: ASSUME\n  "+entry+"\n")))(t)
 		for method, want := range wants {
 			q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
 			a := explain.Explain(decision.Describe(set, files), q, []float64{0.5})

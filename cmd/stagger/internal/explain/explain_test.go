@@ -25,8 +25,8 @@ import (
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/random"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -105,13 +105,13 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			t.Parallel()
 			q := row.q
 			q.MaxAttempts, q.Method, q.Code = defaults.MaxAttempts, method, cmp.Or(q.Code, codes.Unavailable)
-			set := must.Get(policies.NewSet(spec.Config{
+			set := testkit.Must(policies.NewSet(spec.Config{
 				DefaultTimeout: q.DefaultTimeout, Methods: []spec.MethodConfig{{Names: []string{method}, Policy: row.spec}},
 			}))(t)
 			a := explain.Explain(decision.Describe(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
-				retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }),
+				retrier := testkit.Must(interceptor.New(set, grpctest.WithRandom(func() float64 { return 0.5 }),
 					interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 				conn := srv.Dial(t, retrier.DialOptions()...)
 				if q.Down {
@@ -162,7 +162,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 // TestExplainRangeOfWaits has a deadline that leaves no time for the longest wait.
 func TestExplainRangeOfWaits(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policy.Parse("retry.yaml", []byte(`
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(`
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
@@ -186,11 +186,11 @@ methodConfig:
 func answerFast(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn, r *interceptor.Retrier) {
 	t.Helper()
 	srv.On("*", testserver.OK())
-	must.Do(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
+	testkit.NoError(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
 	for range 10 {
-		must.Do(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
+		testkit.NoError(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
 	}
-	must.Do(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
+	testkit.NoError(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
 }
 
 const slowPolicy = `

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -152,7 +152,7 @@ func TestExportToFile(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	must.Do(t, os.WriteFile(bad, []byte("retries: 3"), 0o600))
+	testkit.NoError(t, os.WriteFile(bad, []byte("retries: 3"), 0o600))
 	if out, _, err := run(t, bad); !errors.As(err, new(*policy.Error)) || out != "" {
 		t.Errorf("%v; want a *policy.Error and no output:\n%s", err, out)
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -93,14 +93,14 @@ func (p process) rest(t *testing.T) string {
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	testkit.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // dial connects to a server like any client.
 func dial(t *testing.T, address string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn := must.Get(grpc.NewClient(address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
+	conn := testkit.Must(grpc.NewClient(address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -124,7 +124,7 @@ scripts:
 	if _, err := strconv.Atoi(rest); !ok || err != nil {
 		t.Fatalf("got %q; want two addresses", line)
 	}
-	retrier := must.Get(interceptor.New(mustParse(t, `
+	retrier := testkit.Must(interceptor.New(mustParse(t, `
 methodConfig:
   - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
     retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 0.001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]}
@@ -145,7 +145,7 @@ methodConfig:
 
 func mustParse(t *testing.T, text string) *policy.Set {
 	t.Helper()
-	return must.Get(policy.Parse("retry.yaml", []byte(text)))(t)
+	return testkit.Must(policy.Parse("retry.yaml", []byte(text)))(t)
 }
 
 func TestServerIsControlled(t *testing.T) {
@@ -155,7 +155,7 @@ func TestServerIsControlled(t *testing.T) {
 		Listening string `json:"listening"`
 		Control   string `json:"control"`
 	}
-	must.Do(t, json.Unmarshal([]byte(p.line(t)), &first))
+	testkit.NoError(t, json.Unmarshal([]byte(p.line(t)), &first))
 	conn := dial(t, first.Listening)
 	if got := ask(t, http.MethodPost, first.Control, `scripts: [{method: "*", steps: [{fail: {code: ABORTED}}, {}]}]`); got != "" {
 		t.Fatal(got)
@@ -182,12 +182,12 @@ func TestServerIsControlled(t *testing.T) {
 // ask makes a request, and returns the answer.
 func ask(t *testing.T, method, url, body string) string {
 	t.Helper()
-	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	r.Header.Set("X-Stagger-Control", "1")
 	reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-	must.Do(t, err)
+	testkit.NoError(t, err)
 	defer reply.Body.Close()
-	text := must.Get(io.ReadAll(reply.Body))(t)
+	text := testkit.Must(io.ReadAll(reply.Body))(t)
 	return string(text)
 }
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/steps"
-	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/webhost"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -131,7 +131,7 @@ func toJSON(a testserver.Attempt) attempt {
 		Method: a.Method, Number: a.Number, Connection: a.Conn,
 		StartTime: a.Time, TimeoutSeconds: a.Timeout.Seconds(),
 		PreviousAttempts: previous(a.Metadata), Metadata: maps.Clone(a.Metadata),
-		MessagesReceived: a.Received, HalfClosed: inspect.HalfClosed(a), MessagesSent: a.Sent,
+		MessagesReceived: a.Received, HalfClosed: faults.HalfClosed(a), MessagesSent: a.Sent,
 		Cancelled: a.Cancelled,
 	}
 	if !a.End.IsZero() {

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -46,7 +46,7 @@ func stage(t *testing.T, c *control, play func(t *testing.T, s scene), opts ...t
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		must.Do(t, c.start(opts...))
+		testkit.NoError(t, c.start(opts...))
 		t.Cleanup(c.server.Close)
 		play(t, scene{c.server, c.server.Dial(t), c})
 	})
@@ -108,7 +108,7 @@ func (s scene) attempts(t *testing.T) attemptList {
 	t.Helper()
 	_, text := s.request(t, http.MethodGet, "", nil)
 	var got attemptList
-	must.Do(t, json.Unmarshal([]byte(text), &got))
+	testkit.NoError(t, json.Unmarshal([]byte(text), &got))
 	return got
 }
 
@@ -124,7 +124,7 @@ func controlOf(t *testing.T, text string, sets ...*protoregistry.Files) *control
 	t.Helper()
 	c := &control{known: allFiles(sets...)}
 	if text != "" {
-		c.first = must.Get(parse("faults.yaml", []byte(text), c.known))(t)
+		c.first = testkit.Must(parse("faults.yaml", []byte(text), c.known))(t)
 	}
 	return c
 }
@@ -161,7 +161,7 @@ scripts:
 func TestControlScripts_InOneStep(t *testing.T) {
 	t.Parallel()
 	c := &control{known: allFiles()}
-	must.Do(t, c.start())
+	testkit.NoError(t, c.start())
 	t.Cleanup(c.server.Close)
 	s := scene{c.server, c.server.Dial(t), c}
 	var others strings.Builder // so that it takes a while

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -30,7 +30,7 @@ func ended(method string, code codes.Code) testserver.Attempt {
 func TestLogText(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	log := must.Get(newAttemptLog(&out, "text", addresses{Listening: "127.0.0.1:1"}))(t)
+	log := testkit.Must(newAttemptLog(&out, "text", addresses{Listening: "127.0.0.1:1"}))(t)
 	running := ended("/a.B/C", codes.OK)
 	running.End = time.Time{}
 	log.add(running)
@@ -38,7 +38,7 @@ func TestLogText(t *testing.T) {
 	first := ended("/a.B/\x1b[31m", codes.OK)
 	first.Metadata, first.Cancelled, first.End = nil, true, first.Time.Add(1500)
 	log.add(first)
-	must.Do(t, log.end())
+	testkit.NoError(t, log.end())
 	want := `listening on 127.0.0.1:1
 09:30:01.005  UNAVAILABLE          12.34ms  /a.B/C  attempt 3, retry 1, connection 2, received 1, sent 2
 09:30:01.005  OK                       2µs  /a.B/\x1b[31m  attempt 3, connection 2, received 1, sent 2, given up by the client
@@ -51,9 +51,9 @@ func TestLogText(t *testing.T) {
 func TestLogJSON(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	log := must.Get(newAttemptLog(&out, "json", addresses{Listening: "127.0.0.1:1"}))(t)
+	log := testkit.Must(newAttemptLog(&out, "json", addresses{Listening: "127.0.0.1:1"}))(t)
 	log.add(ended("/a.B/C", codes.OK))
-	must.Do(t, log.end())
+	testkit.NoError(t, log.end())
 	want := `{"listening":"127.0.0.1:1"}
 {"method":"/a.B/C","number":3,"connection":2,"startTime":"2026-11-20T09:30:01.005Z","endTime":"2026-11-20T09:30:01.01734Z",` +
 		`"timeoutSeconds":0,"previousAttempts":1,"metadata":{"grpc-previous-rpc-attempts":["1"]},"messagesReceived":1,` +
@@ -69,7 +69,7 @@ func TestLogIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-		log := must.Get(newAttemptLog(w, "text", addresses{Listening: "a:1"}))(t)
+		log := testkit.Must(newAttemptLog(w, "text", addresses{Listening: "a:1"}))(t)
 		for range maxUnread {
 			log.add(ended("/a.B/C", codes.OK))
 		}

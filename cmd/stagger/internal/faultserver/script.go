@@ -20,9 +20,8 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/steps"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -136,7 +135,7 @@ func (b *builder) ended(path string, f *document.Fields) testserver.Step {
 	f.Object("drop", none)
 	f.Object("random", func(f *document.Fields) { ends["random"] = b.random(path+".random", f) })
 	given := f.OneOf("", "ok", "fail", "hang", "drop", "random")
-	var list []moves.Move
+	var list []faults.Move
 	f.List("moves", func(path string, n *document.Node) {
 		b.report.Read(path, n, func(f *document.Fields) { list = append(list, b.move(path, f)) })
 	})
@@ -144,7 +143,7 @@ func (b *builder) ended(path string, f *document.Fields) testserver.Step {
 	if len(list) == 0 {
 		return ends[given]
 	}
-	play := moves.Play(list...)
+	play := faults.Play(list...)
 	if given != "" {
 		play = play.Then(ends[given])
 	}
@@ -190,13 +189,13 @@ func (b *builder) random(path string, f *document.Fields) (step testserver.Step)
 	return testserver.Random(uint64(seed), p, step)
 }
 
-func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
+func (b *builder) move(path string, f *document.Fields) (m faults.Move) {
 	var (
 		receive int
 		pause   time.Duration
 	)
 	f.Int("receive", &receive)
-	f.Object("send", func(f *document.Fields) { m = moves.SendRaw(b.message(path+".send", f)...) })
+	f.Object("send", func(f *document.Fields) { m = faults.SendRaw(b.message(path+".send", f)...) })
 	f.Duration("pause", &pause)
 	f.Object("cut", none)
 	f.Later(func() {
@@ -209,9 +208,9 @@ func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
 	case "send":
 		return m
 	case "receive":
-		return moves.Receive(receive)
+		return faults.Receive(receive)
 	case "cut":
-		return moves.Cut()
+		return faults.Cut()
 	case "":
 		f.Later(func() {
 			if f.Whole(path) {
@@ -219,7 +218,7 @@ func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
 			}
 		})
 	}
-	return moves.Pause(pause)
+	return faults.Pause(pause)
 }
 
 // refined adds delays, headers and the trailer.
@@ -259,7 +258,7 @@ func (b *builder) refined(path string, f *document.Fields, step testserver.Step)
 }
 
 func (b *builder) queued(path string, f *document.Fields, step testserver.Step) testserver.Step {
-	var c queue.Config
+	var c faults.QueueConfig
 	f.Int("workers", &c.Workers)
 	f.Duration("serviceTime", &c.Time)
 	f.Int("length", &c.Length)
@@ -274,7 +273,7 @@ func (b *builder) queued(path string, f *document.Fields, step testserver.Step) 
 			f.Errorf(path+".length", c.Length, "must be at least 0")
 		}
 	})
-	made, err := queue.New(c)
+	made, err := faults.NewQueue(c)
 	if err != nil {
 		return step // which is reported
 	}

@@ -17,8 +17,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/steps"
-	"github.com/stagger-go/stagger/internal/tools/misread"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // step is a script with one step, which begins at 3:9.
@@ -77,8 +76,8 @@ const allKeys = `scripts:
 func TestScript_OneMessage(t *testing.T) {
 	t.Parallel()
 	known := orders(t)
-	must.Get(parse("faults.yaml", []byte(allKeys), known))(t)
-	misread.Each(t, allKeys, func(what, text string) {
+	testkit.Must(parse("faults.yaml", []byte(allKeys), known))(t)
+	testkit.EachMistake(t, allKeys, func(what, text string) {
 		if _, err := parse("faults.yaml", []byte(text), known); err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s:\n%v", what, err)
 		}
@@ -88,7 +87,7 @@ func TestScript_OneMessage(t *testing.T) {
 func TestScriptOfTheExample(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../examples/faults/faults.yaml"
-	data := must.Get(os.ReadFile(file))(t)
+	data := testkit.Must(os.ReadFile(file))(t)
 	if s, err := parse(file, data, orders(t)); err != nil || len(s) < 3 {
 		t.Errorf("got %v, %v", s, err)
 	}
@@ -129,7 +128,7 @@ func FuzzScript(f *testing.F) {
 // orders returns the API of the examples, from its descriptor set.
 func orders(t *testing.T) *protoregistry.Files {
 	t.Helper()
-	files := must.Get(cli.LoadDescriptors("../../../../examples/orders/orders.binpb"))(t)
+	files := testkit.Must(cli.LoadDescriptors("../../../../examples/orders/orders.binpb"))(t)
 	return allFiles(files)
 }
 
@@ -137,9 +136,9 @@ func TestScriptMakesResponsesOfJSON(t *testing.T) {
 	known := orders(t)
 	stage(t, &control{known: known}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"replies": [{"json": {"name": "7"}}]}`)
-		d := must.Get(known.FindDescriptorByName("acme.orders.v1.Order"))(t)
+		d := testkit.Must(known.FindDescriptorByName("acme.orders.v1.Order"))(t)
 		order := dynamicpb.NewMessage(d.(protoreflect.MessageDescriptor))
-		must.Do(t, s.conn.Invoke(t.Context(), get, &emptypb.Empty{}, order))
+		testkit.NoError(t, s.conn.Invoke(t.Context(), get, &emptypb.Empty{}, order))
 		wantText(t, "name", order.Get(order.Descriptor().Fields().ByName("name")).String(), "7")
 	})
 }

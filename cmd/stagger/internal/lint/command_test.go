@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 const good = `methodConfig:
@@ -50,7 +50,7 @@ const bad = `methodConfig:
 func run(t *testing.T, text string, args ...string) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "retry.yaml")
-	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+	testkit.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	got, err := lintFiles(append(args, file)...)
 	return strings.ReplaceAll(got, file, "retry.yaml"), err
 }
@@ -228,7 +228,7 @@ func TestEverything(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	noAPI := filepath.Join(t.TempDir(), "bad.binpb")
-	must.Do(t, os.WriteFile(noAPI, []byte("no descriptors"), 0o600))
+	testkit.NoError(t, os.WriteFile(noAPI, []byte("no descriptors"), 0o600))
 	for _, args := range [][]string{{"none.yaml"}, {"--descriptors", "none.yaml"}, {"--descriptors", noAPI}, {t.TempDir()}} {
 		name := args[len(args)-1]
 		got, err := run(t, bad, args...)

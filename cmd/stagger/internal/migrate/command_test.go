@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -42,7 +42,7 @@ func TestMigrate_SamePolicies(t *testing.T) {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
 	for _, file := range append(files, "../../../../examples/orders/service-config.json", "../../../../examples/orders/retry.yaml") {
-		before := must.Get(os.ReadFile(file))(t)
+		before := testkit.Must(os.ReadFile(file))(t)
 		after, err := run(t, "", file)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -93,7 +93,7 @@ func TestMigrate_Comments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := must.Get(run(t, tc.file, "-", "--descriptors", "../../../../examples/orders/orders.binpb"))(t)
+			out := testkit.Must(run(t, tc.file, "-", "--descriptors", "../../../../examples/orders/orders.binpb"))(t)
 			text := strings.Join(strings.Fields(strings.ReplaceAll(out, "#", "")), " ")
 			for _, want := range tc.want {
 				if !strings.Contains(text, want) {

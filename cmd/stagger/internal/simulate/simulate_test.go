@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,7 +93,7 @@ func TestList(t *testing.T) {
 func TestSeedAndClients(t *testing.T) {
 	t.Parallel()
 	var r sim.Result
-	must.Do(t, json.Unmarshal([]byte(good(t, "broken", "--seed", "9", "--clients", "77", "--format", "json")), &r))
+	testkit.NoError(t, json.Unmarshal([]byte(good(t, "broken", "--seed", "9", "--clients", "77", "--format", "json")), &r))
 	if r.Seed != 9 || r.Runs[0].Fleets[0].Clients != 77 {
 		t.Errorf("seed %d, %d clients; want 9 and 77", r.Seed, r.Runs[0].Fleets[0].Clients)
 	}
@@ -107,7 +107,7 @@ const own = `methodConfig:
 func TestPolicyIsOneMoreVariant(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "own.yaml")
-	must.Do(t, os.WriteFile(file, []byte(own), 0o600))
+	testkit.NoError(t, os.WriteFile(file, []byte(own), 0o600))
 	contains(t, "the text", good(t, "chain", "--policy", file, "--method", "a.B/C"), "one layer retries", "│ own.yaml ")
 	_, _, err := command(t, "chain", "--policy", file)
 	if err == nil || !strings.Contains(err.Error(), "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get") {
@@ -136,7 +136,7 @@ func TestFileErrors(t *testing.T) {
 	folder := t.TempDir()
 	bad, lacking := filepath.Join(folder, "bad.yaml"), filepath.Join(folder, "lacking.yaml")
 	for file, text := range map[string]string{bad: "title: 1\nfoo: 2\n", lacking: "title: x\npolicies: {a: nowhere.yaml}\n"} {
-		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		testkit.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for file, want := range map[string]string{bad: bad + ":2:1: foo: unknown key", lacking: "policies.a: nowhere.yaml: cannot be read"} {
 		_, _, err := command(t, file)

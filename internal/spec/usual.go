@@ -1,0 +1,19 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// UsualRetry returns what most tests begin with: 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after UNAVAILABLE.
+func UsualRetry() Retry {
+	return Retry{
+		MaxAttempts:          3,
+		Backoff:              Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable},
+	}
+}
