@@ -103,13 +103,13 @@ compare: ## Measure the costs of stagger and its peers: 3 minutes (COMPARE='-wri
 
 .PHONY: test
 test: ## Run every module's tests with the race detector, but those that judge figures without: 4 minutes
-	@.ci/cc
-	@.ci/chromium
-	@STAGGER_CHROMIUM=required .ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
+	@tools/ci/cc
+	@tools/ci/chromium
+	@STAGGER_CHROMIUM=required tools/ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
 
 .PHONY: check
 check: ## What takes longer than make test: storms, the grid, random searches, and software of others: 8 minutes
-	@.ci/steps storms grid search random ops interop redis
+	@tools/ci/steps storms grid search random ops interop redis
 
 .PHONY: storms
 storms: ## Play storms and hedges for stagger and its peers, and compare the fleet's and the overload's pages with new runs, in virtual time
@@ -120,47 +120,47 @@ random: ## Play random calls MANY times (20) as often as make test does (SEED=7 
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestHelps_|TestStreams_ShareBudget' ./interceptor ./elsewhere -args -all
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
 	@cd lab && $(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./proof -args -many $(MANY) -seed $(SEED)
-	@.ci/cc
+	@tools/ci/cc
 	@cd lab && CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./proof -args -many 4 -seed $(SEED)
 	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
 
 .PHONY: count
 count: ## Count the lines of Go written by hand: code and tests of each folder
-	@.ci/count
+	@tools/ci/count
 
 .PHONY: growth
 growth: ## Report what a client grows by, and what it links
-	@.ci/growth
+	@tools/ci/growth
 
 .PHONY: ops
 ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' writes their figures)
-	@.ci/prometheus
+	@tools/ci/prometheus
 	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
 	@cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)
 
 .PHONY: interop
 interop: ## Meet nginx, HAProxy, Python and Node in 3 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)
-	@.ci/interop
+	@tools/ci/interop
 	@cd lab/interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
 
 .PHONY: pings
 pings: ## Send twenty keepalive pings to servers in Go and Python that allow them: 4 minutes
-	@.ci/interop
+	@tools/ci/interop
 	@cd lab/interop && $(OFF) STAGGER_PINGS=required go test -count=1 -timeout 10m -parallel 6 -run TestKeepalive .
 
 .PHONY: clients
 clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write ../../docs/clients.md' writes the table)
-	@etcd --version >/dev/null 2>&1 || .ci/interop
+	@etcd --version >/dev/null 2>&1 || tools/ci/interop
 	@cd lab/clients && $(OFF) go vet ./... && STAGGER_CLIENTS=required $(OFF) go test -count=1 -timeout 5m . $(CLIENTS)
 
 .PHONY: histories
 histories: ## Have Porcupine judge what clients of a real etcd see in its outages: 15 minutes (HISTORIES='-history-page ../../docs/evidence/histories.md' writes the page)
-	@etcd --version >/dev/null 2>&1 || .ci/interop
+	@etcd --version >/dev/null 2>&1 || tools/ci/interop
 	@cd lab/clients && STAGGER_CLIENTS=required $(OFF) go test -run TestHistories -count=1 -timeout 60m . -args -histories 200 $(HISTORIES)
 
 .PHONY: redis
 redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS='-args -write' writes the tables of docs/evidence/fleet.md)
-	@.ci/redis
+	@tools/ci/redis
 	@cd lab/redisfleet && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
 
 .PHONY: fleet
@@ -169,15 +169,15 @@ fleet: ## Play 10 to 100,000 clients whose reserve is local or a pool's, in virt
 
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user
-	@.ci/newuser
+	@tools/ci/newuser
 
 .PHONY: grpc-versions
 grpc-versions: ## Run the library's tests with grpc-go's newest development version, as a report (GRPC=v1.86.0 also tests with that one)
-	@.ci/grpc-versions $(GRPC)
+	@tools/ci/grpc-versions $(GRPC)
 
 .PHONY: release
 release: ## Make a release of all modules, files and image in a clone, and do with it what the README tells a new user
-	@.ci/release
+	@tools/ci/release
 
 .PHONY: lint
 lint: vet golangci arrows buf-lint prose kubernetes workflows portable ## Check Go code, the import arrows, the schema, the English of pages, the example's manifests, workflows, and builds for macOS, Windows and 32 bits
@@ -192,19 +192,19 @@ golangci:
 
 .PHONY: arrows
 arrows:
-	@.ci/arrows env $(TOOL) golangci-lint
+	@tools/ci/arrows env $(TOOL) golangci-lint
 
 .PHONY: buf-lint
 buf-lint:
 	@$(TOOL) buf lint
 	@$(TOOL) buf format -d --exit-code
-	@.ci/breaking env $(TOOL) buf
+	@tools/ci/breaking env $(TOOL) buf
 
 PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md budget/redisbudget/README.md)
 
 .PHONY: prose
 prose:
-	@.ci/prose $(PROSE)
+	@tools/ci/prose $(PROSE)
 
 .PHONY: kubernetes
 kubernetes:
@@ -216,7 +216,7 @@ workflows:
 
 .PHONY: portable
 portable:
-	@.ci/portable --vet
+	@tools/ci/portable --vet
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what users install (VULNDB=file:///folder has a copy of the database, for use offline)
@@ -232,8 +232,8 @@ fmt: ## Format Go and proto files
 
 .PHONY: api
 api: ## List the exported names of all public packages in api.txt, and count them
-	@.ci/api write
-	@.ci/api count
+	@tools/ci/api write
+	@tools/ci/api count
 
 .PHONY: generate
 generate: ## Generate Go code and the JSON Schema from proto/, the descriptor set of the example, and the pages' keys, reasons and differences from peers
@@ -244,8 +244,8 @@ generate: ## Generate Go code and the JSON Schema from proto/, the descriptor se
 
 .PHONY: generated
 generated: ## Check that the generated code, api.txt and go.work.sum are up to date
-	@.ci/work-sum
-	@.ci/api check
+	@tools/ci/work-sum
+	@tools/ci/api check
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	$(TOOL) buf generate -o "$$fresh"; \
 	$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o "$$fresh/orders.binpb" --config '$(ORDERS)'; \
@@ -253,7 +253,7 @@ generated: ## Check that the generated code, api.txt and go.work.sum are up to d
 
 .PHONY: unchanged
 unchanged: ## Check that all files are as committed: no step has written others
-	@.ci/unchanged
+	@tools/ci/unchanged
 
 .PHONY: bench
 bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
@@ -263,7 +263,7 @@ bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
-	@$(OFF) FUZZTIME=$(FUZZTIME) .ci/fuzz
+	@$(OFF) FUZZTIME=$(FUZZTIME) tools/ci/fuzz
 
 .PHONY: mutation
 mutation: ## Change the code that decides in one place at a time, and see a test fail: about an hour (MUTATION='budget policy')

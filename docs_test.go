@@ -418,7 +418,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "when the outage is older than 5 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "only in the first 5 s of an outage"},
 		{"interceptor/watch.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "reads the file every two seconds"},
-		{".ci/growth", "$growth > 2.3", "README.md", "at most 2.3 MiB"},
+		{"tools/ci/growth", "$growth > 2.3", "README.md", "at most 2.3 MiB"},
 	} {
 		if !strings.Contains(read(t, row.file), row.code) {
 			t.Errorf("%s has no longer %q: correct this row, and what %s says: %q", row.file, row.code, row.page, row.says)

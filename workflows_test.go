@@ -36,7 +36,7 @@ func TestWorkflows(t *testing.T) {
 		if jobs, limits := strings.Count(text, "runs-on:"), strings.Count(text, "timeout-minutes:"); jobs != limits {
 			t.Errorf("%s: %d jobs, and %d limits of time", path, jobs, limits)
 		}
-		for _, script := range regexp.MustCompile(`\.ci/[\w-]+`).FindAllString(text, -1) {
+		for _, script := range regexp.MustCompile(`tools/ci/[\w-]+|\.ci/run`).FindAllString(text, -1) {
 			read(t, script)
 		}
 	}
@@ -47,7 +47,7 @@ func TestWorkflows(t *testing.T) {
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	script := read(t, ".ci/unchanged")
+	script := read(t, "tools/ci/unchanged")
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(folder, name)
@@ -66,7 +66,7 @@ func TestUnchanged(t *testing.T) {
 			t.Fatalf("git %q: %v: %s", args, err, out)
 		}
 	}
-	write(".ci/unchanged", script)
+	write("tools/ci/unchanged", script)
 	write(".gitignore", "/.tmp/\n")
 	write("go.work.sum", "one\n")
 	write("gone", "")
@@ -74,19 +74,19 @@ func TestUnchanged(t *testing.T) {
 	git("add", ".")
 	git("commit", "-q", "-m", "all")
 	write(".tmp/built", "")
-	if out, err := run("bash", ".ci/unchanged"); err != nil || out != "" {
+	if out, err := run("bash", "tools/ci/unchanged"); err != nil || out != "" {
 		t.Errorf("%v, %q; want a clean clone to pass", err, out)
 	}
 	write("go.work.sum", "one\ntwo\n")
 	write("docs/new/page.md", "")
 	testkit.NoError(t, os.Remove(filepath.Join(folder, "gone")))
-	out, err := run("bash", ".ci/unchanged")
+	out, err := run("bash", "tools/ci/unchanged")
 	for _, line := range []string{" M go.work.sum", "?? docs/new/page.md", " D gone"} {
 		if err == nil || !strings.Contains(out, line+"\n") {
 			t.Errorf("%v, %q; want a failure that names %q", err, out, line)
 		}
 	}
-	if steps := regexp.MustCompile(`(?m)^\.ci/steps .* unchanged$`); !steps.MatchString(read(t, ".ci/run")) {
+	if steps := regexp.MustCompile(`(?m)^tools/ci/steps .* unchanged$`); !steps.MatchString(read(t, ".ci/run")) {
 		t.Error("the last step of .ci/run is another one")
 	}
 }

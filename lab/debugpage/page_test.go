@@ -46,7 +46,7 @@ func browser(t *testing.T) context.Context {
 		}
 	}
 	if path == "" {
-		const what = "no Chromium in the PATH to open the page in; `make test` installs it (.ci/chromium)"
+		const what = "no Chromium in the PATH to open the page in; `make test` installs it (tools/ci/chromium)"
 		if cmp.Or(os.Getenv("STAGGER_CHROMIUM"), os.Getenv("CI")) != "" {
 			t.Fatal(what)
 		}

@@ -28,14 +28,14 @@ import (
 )
 
 var (
-	folder  = flag.String("folder", "", "the layout to test, as .ci/artifacts makes it")
+	folder  = flag.String("folder", "", "the layout to test, as tools/ci/artifacts makes it")
 	version = flag.String("version", "", "its version")
 )
 
 // TestImage unpacks the image of each platform, and runs that of this one with nothing but its files.
 func TestImage(t *testing.T) {
 	if *folder == "" {
-		t.Skip("-folder is not given; .ci/release gives it")
+		t.Skip("-folder is not given; tools/ci/release gives it")
 	}
 	index, err := layout.ImageIndexFromPath(*folder)
 	if err != nil {
