@@ -8,10 +8,10 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 # Each module is taken as its own go.mod says, as its users take it; and -modfile needs GOWORK=off.
 # Only `make demo` and `make compare` go through go.work.
 OFF     := GOWORK=off
-TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/go.mod
+TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/versions/go.mod
 LINTER  := $(TOOL) golangci-lint --config $(CURDIR)/.golangci.yml
 # lab/clients has the dependencies of client libraries of others: `make clients` runs it.
-MODULES := $(filter-out lab/clients,$(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*' -not -path './.*/*' -not -path '*/testdata/*')))))
+MODULES := $(filter-out lab/clients,$(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*/*' -not -path './.*/*' -not -path '*/testdata/*')))))
 
 # Versions of grpc-go above that of go.mod to test with, if there are any. go.mod names 1.85.0 because 1.82.1 to 1.84.0 can deadlock
 # (grpc-go#9330), and a client gets the lowest version that its modules ask for.
@@ -200,7 +200,7 @@ buf-lint:
 	@$(TOOL) buf format -d --exit-code
 	@tools/ci/breaking env $(TOOL) buf
 
-PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md budget/redisbudget/README.md)
+PROSE := $(wildcard README.md tools/RELEASE.md docs/*.md docs/evidence/*.md budget/redisbudget/README.md)
 
 .PHONY: prose
 prose:
@@ -212,7 +212,7 @@ kubernetes:
 
 .PHONY: workflows
 workflows:
-	@$(OFF) go tool -modfile=tools/actionlint/go.mod actionlint
+	@$(OFF) go tool -modfile=tools/versions/actionlint/go.mod actionlint
 
 .PHONY: portable
 portable:
@@ -220,7 +220,7 @@ portable:
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what users install (VULNDB=file:///folder has a copy of the database, for use offline)
-	@$(OFF) go build -modfile=tools/go.mod -o .tmp/ golang.org/x/vuln/cmd/govulncheck
+	@$(OFF) go build -modfile=tools/versions/go.mod -o .tmp/ golang.org/x/vuln/cmd/govulncheck
 	@for module in . internal/report observe/otelstagger budget/redisbudget cmd/stagger; do \
 	  echo "== $$module"; $(OFF) .tmp/govulncheck $(if $(VULNDB),-db $(VULNDB)) -C $$module ./...; \
 	done
@@ -231,25 +231,25 @@ fmt: ## Format Go and proto files
 	@$(TOOL) buf format -w
 
 .PHONY: api
-api: ## List the exported names of all public packages in api.txt, and count them
+api: ## List the exported names of all public packages in tools/api.txt, and count them
 	@tools/ci/api write
 	@tools/ci/api count
 
 .PHONY: generate
 generate: ## Generate Go code and the JSON Schema from proto/, the descriptor set of the example, and the pages' keys, reasons and differences from peers
-	@$(OFF) go test -count=1 -run 'TestReasonPages|TestKeysPage' . -args -write >/dev/null
+	@cd tools && $(OFF) go test -count=1 -run 'TestReasonPages|TestKeysPage' ./pages -args -write >/dev/null
 	@cd lab && $(OFF) go test -count=1 -run TestPeers ./proof -args -write >/dev/null
 	@$(TOOL) buf generate
 	@$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o examples/orders/orders.binpb --config '$(ORDERS)'
 
 .PHONY: generated
-generated: ## Check that the generated code, api.txt and go.work.sum are up to date
+generated: ## Check that the generated code, tools/api.txt and go.work.sum are up to date
 	@tools/ci/work-sum
 	@tools/ci/api check
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	$(TOOL) buf generate -o "$$fresh"; \
 	$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o "$$fresh/orders.binpb" --config '$(ORDERS)'; \
-	{ diff -ru -x '*.proto' -x '*_test.go' -x README.md proto "$$fresh/proto" && cmp "$$fresh/schema/policy.json" schema/policy.json && cmp "$$fresh/orders.binpb" examples/orders/orders.binpb; } || { echo "generated: run make generate and commit" >&2; exit 1; }
+	{ diff -ru -x '*.proto' -x '*_test.go' -x README.md proto "$$fresh/proto" && cmp "$$fresh/orders.binpb" examples/orders/orders.binpb; } || { echo "generated: run make generate and commit" >&2; exit 1; }
 
 .PHONY: unchanged
 unchanged: ## Check that all files are as committed: no step has written others

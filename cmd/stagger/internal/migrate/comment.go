@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json\n"
+const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/proto/stagger/policy/v1/policy.json\n"
 
 // commented returns a valid service config as YAML with its keys in order, and with comments.
 func commented(name string, data []byte, changed []respelling, set *decision.Set, known cli.API) ([]byte, error) {

@@ -21,7 +21,7 @@ func TestSchemaStore(t *testing.T) {
 		ID     string `json:"$id"`
 		Schema string `json:"$schema"`
 	}
-	for file, to := range map[string]any{"schemastore.json": &entry, "policy.json": &schema} {
+	for file, to := range map[string]any{"schemastore.json": &entry, "../../proto/stagger/policy/v1/policy.json": &schema} {
 		text, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(text, to)

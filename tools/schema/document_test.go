@@ -23,7 +23,7 @@ type object = map[string]any
 func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource(home, fromJSON(t, read(t, "policy.json"))); err != nil {
+	if err := c.AddResource(home, fromJSON(t, read(t, "../../proto/stagger/policy/v1/policy.json"))); err != nil {
 		t.Fatal(err)
 	}
 	s, err := c.Compile(home)
@@ -73,7 +73,7 @@ type document struct {
 
 func whole(t testing.TB) document {
 	t.Helper()
-	v, ok := fromFile(t, read(t, "../policy/testdata/good/all.yaml"))
+	v, ok := fromFile(t, read(t, "../../policy/testdata/good/all.yaml"))
 	if !ok {
 		t.Fatal("all.yaml cannot be read")
 	}

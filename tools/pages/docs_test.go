@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package stagger_test
+package pages_test
 
 import (
 	"encoding/json"
@@ -37,7 +37,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	evidence := testkit.Must(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md", "budget/redisbudget/README.md"}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "tools/RELEASE.md", "budget/redisbudget/README.md"}) {
 		texts[path] = read(t, path)
 	}
 	return texts
@@ -243,7 +243,7 @@ func TestPages_Reasons(t *testing.T) {
 		}
 	}
 	texts := pages(t)
-	texts["schema/policy.json"] = read(t, "schema/policy.json")
+	texts["proto/stagger/policy/v1/policy.json"] = read(t, "proto/stagger/policy/v1/policy.json")
 	for path, text := range texts {
 		for _, m := range regexp.MustCompile("\\breasons? `?([a-z]+_[a-z_]+)`?").FindAllStringSubmatch(text, -1) {
 			if !slices.Contains(decision.Reasons(), policy.Reason(m[1])) {
@@ -357,7 +357,7 @@ func readNames(t *testing.T) names {
 		return err
 	}))
 	find(n.targets, `(?m)^([a-z-]+):`, read(t, "Makefile"))
-	for line := range strings.Lines(read(t, "api.txt")) {
+	for line := range strings.Lines(read(t, "tools/api.txt")) {
 		if folder, name, ok := strings.Cut(line, ": "); ok {
 			find(n.exported, `^(?:const|func|type|var) (\w+)`, name)
 			for _, m := range regexp.MustCompile(`^(?:const|func|type|var) (\w+)`).FindAllStringSubmatch(name, -1) {

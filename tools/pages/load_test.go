@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package stagger_test
+package pages_test
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func TestLoadPage_Numbers(t *testing.T) {
 		"# How much load retries add " + rules,
 		fmt.Sprintf("Time alone fills it in %v minutes. A busy client's bucket holds what the successes of %v seconds add",
 			budget.RefillTime.Minutes(), budget.Window.Seconds()),
-		fmt.Sprintf("Of fewer than %d answers, a fifth may be slow. Before a method's %dth answer, nothing is sent beside",
+		fmt.Sprintf("Of fewer than %d answers, a fifth may be slow. Before a method's %dth answer, no attempt is sent in parallel with",
 			latency.Remembered, latency.Known),
 		fmt.Sprintf("More than %d of %d stop attempts", latency.MostSlow, latency.Remembered),
 		fmt.Sprintf("pay for themselves while %v %% of them help", 100/b.Refund),

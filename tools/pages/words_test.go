@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package stagger_test
+package pages_test
 
 import (
 	"io/fs"
@@ -33,7 +33,7 @@ func TestWords_Refuse(t *testing.T) {
 			return filepath.SkipDir
 		}
 		kinds := []string{".go", ".md", ".proto", ".yaml", ".html", ".css", ".json", ".txt"}
-		if entry.IsDir() || hidden || path == "words_test.go" || !slices.Contains(kinds, filepath.Ext(path)) {
+		if entry.IsDir() || hidden || entry.Name() == "words_test.go" || !slices.Contains(kinds, filepath.Ext(path)) {
 			return nil
 		}
 		files++

@@ -19,7 +19,7 @@ import (
 
 const (
 	draft = "http://json-schema.org/draft-07/schema#" // the newest draft that every editor knows
-	home  = "https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json"
+	home  = "https://raw.githubusercontent.com/stagger-go/stagger/main/proto/stagger/policy/v1/policy.json"
 )
 
 func main() {

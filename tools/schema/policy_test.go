@@ -20,7 +20,7 @@ import (
 func TestSchemaTakesValidFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{}
-	for _, pattern := range []string{"../policy/testdata/good/*", "../examples/*/retry.yaml", "../lab/storm/*.yaml"} {
+	for _, pattern := range []string{"../../policy/testdata/good/*", "../../examples/*/retry.yaml", "../../lab/storm/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: no files: %v", pattern, err)
@@ -29,11 +29,11 @@ func TestSchemaTakesValidFiles(t *testing.T) {
 			files[path] = read(t, path)
 		}
 	}
-	pages, err := filepath.Glob("../docs/*.md")
+	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, "../README.md") {
+	for _, page := range append(pages, "../../README.md") {
 		for i, block := range strings.Split(string(read(t, page)), "\n```yaml")[1:] {
 			head, block, _ := strings.Cut(block, "\n")
 			block, _, _ = strings.Cut(block, "\n```")
@@ -63,7 +63,7 @@ func TestSchemaTakesValidFiles(t *testing.T) {
 
 func TestSchemaDescribesEveryKey(t *testing.T) {
 	t.Parallel()
-	schema, ok := fromJSON(t, read(t, "policy.json")).(object)
+	schema, ok := fromJSON(t, read(t, "../../proto/stagger/policy/v1/policy.json")).(object)
 	if !ok {
 		t.Fatal("policy.json is no object")
 	}
