@@ -22,7 +22,7 @@
 // admission REFUSE. interceptor.Retrier.State has readings. docs/admission.md has the rule, its limits, and when to turn it on.
 package admission
 
-import "github.com/stagger-go/stagger/internal/admitting"
+import "github.com/stagger-go/stagger/internal/hooks/admitting"
 
 func init() { admitting.Register(newGate) }
 

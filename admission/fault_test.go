@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 )
 
 // made is a call of a service without a queue: nothing changes how long it takes.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 )
 
 // The constants of the rule. A part is a part of the time that a call has until its deadline.

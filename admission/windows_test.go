@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 )
 
 // serve plays n answers, one after the other, with their latency and the pauses in between.

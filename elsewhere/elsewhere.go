@@ -46,7 +46,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	_ "google.golang.org/grpc/balancer/roundrobin" // the child of DialOption
 
-	"github.com/stagger-go/stagger/internal/balancing"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
 )
 
 // Name is the policy's name in a service config.

@@ -24,7 +24,7 @@ import (
 
 	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"

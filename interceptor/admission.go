@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )

@@ -20,7 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // manyTargets makes calls to many targets, each over its own connection, which never connects.

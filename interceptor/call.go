@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -218,26 +218,26 @@ func (c *call) recordSuccess(a *attempt) {
 // noteSlowSuccess finds, for observers, whether the first attempt, about which nothing had to be decided, was slow.
 func (c *call) noteSlowSuccess(a *attempt) {
 	a.took = clock.Now() - c.start
-	a.slow = c.speedOfFirst(a.took) != latency.Fast
+	a.slow = c.speedOfFirst(a.took) != evidence.Fast
 	c.slowAtOnce = a.slow
 }
 
 // recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) recordResponse(at, took time.Duration) {
-	c.entry.responses.Answered(at, attempts.Answer{Took: took, Speed: c.speedOfFirst(took), Accepted: true})
+	c.entry.responses.Answered(at, evidence.Answer{Took: took, Speed: c.speedOfFirst(took), Accepted: true})
 }
 
 // speedOfFirst returns the speed of an answer to the first attempt, about which nothing had to be decided.
-func (c *call) speedOfFirst(took time.Duration) latency.Speed {
+func (c *call) speedOfFirst(took time.Duration) evidence.Speed {
 	after, _ := attempts.SlowAfter(c.entry.policy, c.entry.responses, false)
 	if after > 0 && took <= after { // whatever time is left
-		return latency.Fast
+		return evidence.Fast
 	}
 	left := attempts.Never
 	if deadline, ok := c.ctx.Deadline(); ok {
 		left = deadline.Sub(clock.Time(c.start))
 	}
-	return latency.LimitsOf(after, left).SpeedOf(took)
+	return evidence.LimitsOf(after, left).SpeedOf(took)
 }
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the

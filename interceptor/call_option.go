@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 

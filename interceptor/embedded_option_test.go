@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // Attempts get targets of their own for the options that write to the caller when an attempt ends, in their

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -93,9 +93,9 @@ func (r *Retrier) newEntry(kept *record, method string, static bool, callers *po
 	e.gate = r.admissionOf(e, kept)
 	e.asks = e.gate != nil || r.breaker != nil
 	if kept.method != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
-		known := kept.method.For(e.policy, now)
+		known := kept.method.For(policies.Quantile(e.policy), now)
 		e.responses = &known
-		if !known.Follows(e.policy) {
+		if !known.Follows(policies.Quantile(e.policy)) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
@@ -141,7 +141,7 @@ type record struct {
 
 	target string                         // canonical
 	name   string                         // of the method, as in entry
-	method *methods.Method                // nil if the name is too long
+	method *evidence.Method               // nil if the name is too long
 	gate   atomic.Pointer[admitting.Gate] // nil: no policy with admission so far
 
 	entries          atomic.Pointer[[]*entry] // the newest first
@@ -160,7 +160,7 @@ func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
 	if made.name == longName {
 		return made
 	}
-	made.method = methods.New()
+	made.method = evidence.NewMethod()
 	kept, _, left := r.methods.insert(key, made)
 	if left != nil {
 		r.warnOnce(&fullTable, "", "", mostKept)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/policy"
 )
 

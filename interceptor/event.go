@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -109,14 +109,14 @@ func (a Answers) String() string {
 	case a.Over == 0:
 		return ""
 	case a.Slow == 0:
-		return fmt.Sprintf("%d of the %d answers that must be known", a.Known, latency.Known)
+		return fmt.Sprintf("%d of the %d answers that must be known", a.Known, evidence.Enough)
 	default:
 		return fmt.Sprintf("%d of the last %d answers were slow: over %v", a.Slow, a.Known, a.Over)
 	}
 }
 
 // answersOf returns the answers because of which no attempt follows, for this reason.
-func answersOf(reason policy.Reason, s *latency.Summary) Answers {
+func answersOf(reason policy.Reason, s *evidence.Summary) Answers {
 	switch reason {
 	case policy.ReasonNotProvenFast:
 		return Answers{s.Known, s.Evidence.Slow, s.Fast}

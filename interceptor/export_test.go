@@ -8,10 +8,10 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // WithRandom is [inside.Random].
@@ -40,9 +40,9 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	known := r.newRecord(key, cc).method.For(p, clock.Now())
+	known := r.newRecord(key, cc).method.For(policies.Quantile(p), clock.Now())
 	for range 40 {
-		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
+		known.Answered(clock.Now(), evidence.Answer{Took: usual, Accepted: true})
 	}
 }
 

@@ -101,10 +101,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/again"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/hooks/repeating"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -149,7 +149,7 @@ type settings struct {
 	newReply       func(method string, reply any) func() any                              // nil: none
 	defaultTimeout time.Duration                                                          // for policies without one; 0: none
 	maxReplayed    int64                                                                  // the limit of Retrier.replayed, in bytes
-	repeats        again.Repeater                                                         // nil: none
+	repeats        repeating.Repeater                                                     // nil: none
 }
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.

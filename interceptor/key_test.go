@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	lb "google.golang.org/grpc/balancer"
 
-	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -6,8 +6,8 @@ package interceptor
 import (
 	"errors"
 
-	"github.com/stagger-go/stagger/internal/changes"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/changes"
 	"github.com/stagger-go/stagger/policy"
 )
 

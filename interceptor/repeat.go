@@ -7,12 +7,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/stagger-go/stagger/internal/again"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/hooks/repeating"
 )
 
 func init() {
-	again.Install = func(retrier any, repeats again.Repeater) {
+	repeating.Install = func(retrier any, repeats repeating.Repeater) {
 		r, _ := retrier.(*Retrier)
 		r.repeats = repeats
 	}
@@ -20,11 +20,11 @@ func init() {
 
 // second returns a second call with the time, key and metadata of one that has succeeded, as of a retry; nil if it may not be made.
 // Calls that serve a retry have none, since each service of a chain would double them.
-func (c *call) second() *again.Call {
+func (c *call) second() *repeating.Call {
 	if !c.isSafe() || inRetry(c.ctx) || c.forbids(c.mode()) != "" {
 		return nil
 	}
-	s := &again.Call{
+	s := &repeating.Call{
 		Ctx: contextOfLater(context.WithoutCancel(c.ctx), 1, false), Conn: c.cc, Method: c.method, Name: c.entry.name,
 		Options: append(slices.Clone(c.options.shared[added:]), insideOption{}),
 	}

@@ -5,9 +5,9 @@ package interceptor
 
 import (
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
-	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // successPolicies are policies of each kind of unary call: a sequence, and those whose attempts may run in parallel.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -3,7 +3,7 @@
 
 package policy
 
-import "github.com/stagger-go/stagger/internal/document"
+import "github.com/stagger-go/stagger/internal/policyfile/document"
 
 // Diagnostic is an error, a warning or a note on a policy file: its Severity ("error", "warning", "note"), File, Line and Column
 // (from 1), Field ("methodConfig[0].retryPolicy.maxAttempts"), Value as written, and a Message with the problem and the remedy.

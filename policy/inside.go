@@ -6,9 +6,9 @@ package policy
 import (
 	"slices"
 
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 func init() {

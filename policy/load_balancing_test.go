@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/balancing"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/inside"
 )
 

@@ -6,8 +6,8 @@ package policy
 import (
 	"crypto/sha256"
 
-	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // Parse parses a policy file: a gRPC service config, in JSON or YAML, with stagger's own keys as well (proto/stagger/policy/v1

@@ -32,8 +32,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // Policy is a policy of a [Set], checked and compiled. It never changes, and is safe for concurrent use.

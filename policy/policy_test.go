@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 

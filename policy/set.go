@@ -8,9 +8,9 @@ import (
 	"encoding/hex"
 	"slices"
 
-	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/lookup"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/lookup"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // Set has the policies of a program, and the budgets that they name. It never changes, and is safe for concurrent use.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 // hostileNames are names that a pull request may put into a file: escapes of terminals, and lines for a log or for GitHub's runners.

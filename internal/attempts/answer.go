@@ -8,8 +8,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 )
 
 // Await reports that the application waits for the response to a stream, and that the server has the whole request. From now on attempts
@@ -51,7 +52,7 @@ func (c *Call) noteAnswer(a *attempt, accepted bool, at time.Duration) {
 	}
 	a.speed = c.limitsOf(a.number).SpeedOf(took)
 	if m := c.set.Method; m != nil {
-		m.Answered(at, Answer{Took: took, Speed: a.speed, Accepted: accepted})
+		m.Answered(at, evidence.Answer{Took: took, Speed: a.speed, Accepted: accepted})
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -20,7 +20,7 @@ type attempt struct {
 	unmeasured bool // it has waited for a connection: its latency isn't the server's
 
 	number    int
-	speed     latency.Speed // of its answer
+	speed     evidence.Speed // of its answer
 	held      held
 	hedge     bool // it was sent in parallel with others
 	cancelled cancelled
@@ -103,7 +103,7 @@ func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 // inTime reports whether an attempt was answered within its own timeout, if it has one. In an overload, later answers would pay for
 // the next attempts.
 func (c *Call) inTime(a *attempt) bool {
-	return c.ownTimeout() == 0 || a.speed == latency.Fast
+	return c.ownTimeout() == 0 || a.speed == evidence.Fast
 }
 
 // handleFailure decides what follows a failed attempt.

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -91,18 +91,11 @@ type Gate interface {
 
 // Method is the shared knowledge of the calls of a method at a target. It hears of each answer.
 type Method interface {
-	Answered(now time.Duration, a Answer)             // an attempt, at its first message, or at its end
+	Answered(now time.Duration, a evidence.Answer)    // an attempt, at its first message, or at its end
 	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
-	Evidence() latency.Evidence // what the last answers show
-	Quantile() time.Duration    // of the latency, as the policy asks; 0: unknown
-}
-
-// Answer describes the response to an attempt.
-type Answer struct {
-	Took     time.Duration
-	Speed    latency.Speed
-	Accepted bool // a success: no error, nor a reply that means "not yet"
+	Evidence() evidence.Evidence // what the last answers show
+	Quantile() time.Duration     // of the latency, as the policy asks; 0: unknown
 }
 
 // Result is the result of an attempt.
@@ -132,7 +125,7 @@ type Step struct {
 	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Decided  int               // the attempt of Decision; 0: no decision
 	Decision decision.Decision // with Settings.Observe see Decision.Announced
-	Answers  latency.Summary   // on which it was decided
+	Answers  evidence.Summary  // on which it was decided
 	TimedOut bool              // the decision is on a slow attempt, which may still run
 	Took     time.Duration     // if TimedOut, how long it has taken
 }
@@ -146,13 +139,13 @@ type End struct {
 	Err      error           // of the response; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
-	Hedges   int             // those of Attempts that were sent in parallel with others
-	Waited   time.Duration   // with no attempt running
-	Answers  latency.Summary // of the last decision
-	Pushback time.Duration   // what is left of the delay that the server has asked for; 0: none
+	Hedges   int              // those of Attempts that were sent in parallel with others
+	Waited   time.Duration    // with no attempt running
+	Answers  evidence.Summary // of the last decision
+	Pushback time.Duration    // what is left of the delay that the server has asked for; 0: none
 
 	WouldRefuse bool // admission would have refused the call, if it were enforced
-	Slow        bool // an attempt took longer than its own timeout, see [latency.Limits]
+	Slow        bool // an attempt took longer than its own timeout, see [evidence.Limits]
 }
 
 // GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the

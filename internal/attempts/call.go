@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -93,12 +93,12 @@ func (g *gap) end(at time.Duration) {
 // ending is what the end of the call depends on, so far.
 type ending struct {
 	answer          answer
-	reason          policy.Reason   // why no attempt follows
-	lastRefusal     policy.Reason   // why no attempt was sent after a slow one, or when it was due; "": one was
-	lastServerError answer          // before the answer
-	reached         bool            // a server has seen one of its attempts
-	answers         latency.Summary // of the last decision
-	slow            bool            // an attempt took longer than its own timeout
+	reason          policy.Reason    // why no attempt follows
+	lastRefusal     policy.Reason    // why no attempt was sent after a slow one, or when it was due; "": one was
+	lastServerError answer           // before the answer
+	reached         bool             // a server has seen one of its attempts
+	answers         evidence.Summary // of the last decision
+	slow            bool             // an attempt took longer than its own timeout
 }
 
 // answer is the result of an attempt.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 

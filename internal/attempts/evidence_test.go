@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 )
 
 // Which ends of an attempt are answers, whose time counts, and which are missed deadlines.
@@ -74,11 +74,11 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	list := tracePolicies(t)
 	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
-	always, often := latency.Evidence{Known: 10, Slow: 10, VerySlow: 10}, latency.Evidence{Known: 10, Slow: 3}
-	few, fast := latency.Evidence{Known: 4}, latency.Evidence{Known: 10, Slow: 2}
+	always, often := evidence.Evidence{Known: 10, Slow: 10, VerySlow: 10}, evidence.Evidence{Known: 10, Slow: 3}
+	few, fast := evidence.Evidence{Known: 4}, evidence.Evidence{Known: 10, Slow: 2}
 	for name, row := range map[string]struct {
 		policy, play string
-		shows        latency.Evidence
+		shows        evidence.Evidence
 		want, charge string
 	}{
 		"always slow, a failure":                 {"beside", failure, always, "slow_everywhere", ""},
@@ -87,22 +87,22 @@ func TestEvidence(t *testing.T) {
 		"always slow, a failure of a hedge":      {"hedge", failure, always, "slow_everywhere", ""},
 		"always slow, a failure that is fatal":   {"beside", "0 start; 10 end 1 NOT_FOUND", always, "non_retryable", ""},
 		"always slow, and nothing is recorded":   {"beside unknown", failure, always, "retry", "Wf"},
-		"slow, and fast for the call":            {"beside", failure, latency.Evidence{Known: 10, Slow: 10, VerySlow: 9}, "retry", "Wf"},
+		"slow, and fast for the call":            {"beside", failure, evidence.Evidence{Known: 10, Slow: 10, VerySlow: 9}, "retry", "Wf"},
 		"often slow, a failure":                  {"beside", failure, often, "retry", "Wf"},
 		"often slow, a failure of a hedge":       {"hedge", failure, often, "hedge", "Wf"},
 		"often slow, a timeout":                  {"beside", timeout, often, "not_proven_fast", ""},
 		"often slow, a timeout in whose place":   {"inplace", timeout, often, "not_proven_fast", ""},
 		"often slow, a hedging delay":            {"hedge", hedge, often, "not_proven_fast", ""},
-		"one slow answer of four":                {"inplace", timeout, latency.Evidence{Known: 4, Slow: 1}, "not_proven_fast", ""},
-		"one slow answer of five":                {"beside", timeout, latency.Evidence{Known: 5, Slow: 1}, "hedge", "Ws"},
+		"one slow answer of four":                {"inplace", timeout, evidence.Evidence{Known: 4, Slow: 1}, "not_proven_fast", ""},
+		"one slow answer of five":                {"beside", timeout, evidence.Evidence{Known: 5, Slow: 1}, "hedge", "Ws"},
 		"few answers, a timeout":                 {"beside", timeout, few, "not_proven_fast", ""},
-		"no answer, a timeout":                   {"beside", timeout, latency.Evidence{}, "not_proven_fast", ""},
-		"no answer, a timeout in whose place":    {"inplace", timeout, latency.Evidence{}, "retry", "Ws"},
+		"no answer, a timeout":                   {"beside", timeout, evidence.Evidence{}, "not_proven_fast", ""},
+		"no answer, a timeout in whose place":    {"inplace", timeout, evidence.Evidence{}, "retry", "Ws"},
 		"few answers, no second reply":           {"beside alone", timeout, few, "retry", "Ws"},
 		"few answers, a hedging delay":           {"hedge", hedge, few, "not_proven_fast", ""},
 		"few answers, a failure":                 {"beside", failure, few, "retry", "Wf"},
-		"no answer, a stream that is resumed":    {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", latency.Evidence{}, "retry", "Wf"},
-		"no answer, and nothing is recorded":     {"beside unknown", timeout, latency.Evidence{}, "hedge", "Ws"},
+		"no answer, a stream that is resumed":    {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", evidence.Evidence{}, "retry", "Wf"},
+		"no answer, and nothing is recorded":     {"beside unknown", timeout, evidence.Evidence{}, "hedge", "Ws"},
 		"fast, a failure":                        {"beside", failure, fast, "retry", "Wf"},
 		"fast, a timeout":                        {"beside", timeout, fast, "hedge", "Ws"},
 		"fast, a timeout in whose place":         {"inplace", timeout, fast, "retry", "Ws"},
@@ -129,7 +129,7 @@ func TestEvidence(t *testing.T) {
 func TestNotProvenFast_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(tracePolicies(t)["beside"], "deadline=1000", 0)
-	p.shows = latency.Evidence{}
+	p.shows = evidence.Evidence{}
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (not_proven_fast)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over not_proven_fast, = 1"}
 	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "F E-" {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/policy"
 )
 

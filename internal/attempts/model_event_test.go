@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -43,7 +43,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 			m.set.Admission = modelAdmission{w}
 		}
 		w.quantile = at(d.roll(50))
-		w.shows = []latency.Evidence{
+		w.shows = []evidence.Evidence{
 			quick, quick, quick, quick, {}, {Known: 4}, {Known: 10, Slow: 3}, {Known: 10, Slow: 10, VerySlow: 10},
 		}[d.roll(8)]
 	}

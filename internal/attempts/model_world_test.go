@@ -13,10 +13,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -157,7 +157,7 @@ func (k modelMethod) Quantile() time.Duration {
 	return k.quantile
 }
 
-func (k modelMethod) Evidence() latency.Evidence {
+func (k modelMethod) Evidence() evidence.Evidence {
 	k.called()
 	return k.shows
 }
@@ -167,7 +167,7 @@ func (k modelMethod) Outlasted(_, least time.Duration) {
 	k.called()
 }
 
-func (k modelMethod) Answered(_ time.Duration, a Answer) {
+func (k modelMethod) Answered(_ time.Duration, a evidence.Answer) {
 	if a.Accepted {
 		k.took(a.Took)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -36,7 +36,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 		}
 	}
 	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
-	step.Answers = latency.Summary{Evidence: s.Evidence, Limits: c.limitsOf(n)}
+	step.Answers = evidence.Summary{Evidence: s.Evidence, Limits: c.limitsOf(n)}
 	c.ending.answers = step.Answers
 	if announce {
 		d.Reason = policy.ReasonModeOff // of the call; observers hear why it would have been retried
@@ -66,15 +66,15 @@ func (c *Call) closedGate(at time.Duration) policy.Reason {
 }
 
 // evidence returns what the method's last answers show. Without a record of them, nothing forbids another attempt.
-func (c *Call) evidence() latency.Evidence {
+func (c *Call) evidence() evidence.Evidence {
 	if c.set.Method == nil {
-		return latency.Evidence{Known: latency.Remembered}
+		return evidence.Evidence{Known: evidence.Remembered}
 	}
 	return c.set.Method.Evidence()
 }
 
 // limitsOf returns how long the answer to attempt n may take, which runs or has just ended.
-func (c *Call) limitsOf(n int) latency.Limits {
+func (c *Call) limitsOf(n int) evidence.Limits {
 	a := c.findAttempt(n)
 	if a == nil {
 		a = &c.ended
@@ -83,7 +83,7 @@ func (c *Call) limitsOf(n int) latency.Limits {
 	if c.awaited != Never {
 		from = c.timedFrom(a)
 	}
-	return latency.LimitsOf(c.ownTimeout(), c.timeLeft(from))
+	return evidence.LimitsOf(c.ownTimeout(), c.timeLeft(from))
 }
 
 // takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit. It takes both or

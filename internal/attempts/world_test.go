@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -47,10 +47,10 @@ type world struct {
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
-	shows         latency.Evidence // the method's last answers
-	queued        bool             // admission refuses
-	counted       int              // attempts that admission counts
-	origin        time.Duration    // of the clock
+	shows         evidence.Evidence // the method's last answers
+	queued        bool              // admission refuses
+	counted       int               // attempts that admission counts
+	origin        time.Duration     // of the clock
 }
 
 func (w *world) tell(format string, args ...any) {
@@ -150,11 +150,11 @@ func (k known) Quantile() time.Duration {
 	return k.quantile
 }
 
-func (k known) Evidence() latency.Evidence { return k.shows }
+func (k known) Evidence() evidence.Evidence { return k.shows }
 
 func (k known) Outlasted(_, least time.Duration) { k.record(least) }
 
-func (k known) Answered(_ time.Duration, a Answer) {
+func (k known) Answered(_ time.Duration, a evidence.Answer) {
 	if a.Accepted {
 		k.record(a.Took)
 	}
@@ -390,7 +390,7 @@ func (p *play) print(s Step, first string) string {
 }
 
 // quick is what a method shows that is answered fast.
-var quick = latency.Evidence{Known: latency.Remembered}
+var quick = evidence.Evidence{Known: evidence.Remembered}
 
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *policy.Policy, options string, origin time.Duration) *play {

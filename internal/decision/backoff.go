@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // Delay returns the wait before a retry with backoff b.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // Each row is a formula of docs/policy-file.md at its edges: random number 0, one half, and the largest.

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -55,9 +55,9 @@ type Situation struct {
 	Backoff    Backoff
 
 	// What others say now. They are looked at, and nothing is taken.
-	Off      policy.Reason    // why nothing may be sent, whatever the policy: ReasonClosed or ReasonModeOff; "": it may
-	Gate     policy.Reason    // the reason of a gate that is closed, such as ReasonBreakerOpen; "": all are open
-	Evidence latency.Evidence // what the method's last answers show
+	Off      policy.Reason     // why nothing may be sent, whatever the policy: ReasonClosed or ReasonModeOff; "": it may
+	Gate     policy.Reason     // the reason of a gate that is closed, such as ReasonBreakerOpen; "": all are open
+	Evidence evidence.Evidence // what the method's last answers show
 
 	// The time.
 	Left   time.Duration // until the deadline; [NoDeadline]: there is none

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -50,12 +50,12 @@ func pushed(code codes.Code, values ...string) decision.Outcome {
 func first(p *policy.Policy, out decision.Outcome) decision.Situation {
 	return decision.Situation{
 		Policy: p, Class: decision.Classify(p, &out, noon), Attempts: 1, Limit: p.MaxAttempts(), Safe: true,
-		Evidence: latency.Evidence{Known: 10}, Left: decision.NoDeadline,
+		Evidence: evidence.Evidence{Known: 10}, Left: decision.NoDeadline,
 	}
 }
 
 // slowEverywhere is what a method shows whose last answers were all slow.
-var slowEverywhere = latency.Evidence{Known: 10, Slow: 10, VerySlow: 10}
+var slowEverywhere = evidence.Evidence{Known: 10, Slow: 10, VerySlow: 10}
 
 // decided returns the decision in a situation that was changed, with chance one half.
 func decided(p *policy.Policy, out decision.Outcome, changes ...func(*decision.Situation)) decision.Decision {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 

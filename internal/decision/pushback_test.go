@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/policy"
 )
 

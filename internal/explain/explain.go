@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -281,24 +281,24 @@ func (slots) TakeSlot() bool { return true }
 func (slots) ReleaseSlot()   {}
 
 // evidence returns what the question says of the method's last answers.
-func (a *Answer) evidence() latency.Evidence {
-	e := latency.Evidence{Known: latency.Remembered}
+func (a *Answer) evidence() evidence.Evidence {
+	e := evidence.Evidence{Known: evidence.Remembered}
 	switch {
 	case a.AllSlow:
-		e.Slow, e.VerySlow = latency.Remembered, latency.Remembered
+		e.Slow, e.VerySlow = evidence.Remembered, evidence.Remembered
 	case a.NotProven:
-		e.Slow = latency.MostSlow + 1
+		e.Slow = evidence.MostSlow + 1
 	}
 	return e
 }
 
 // known implements [attempts.Method].
-type known struct{ shows latency.Evidence }
+type known struct{ shows evidence.Evidence }
 
-func (known) Answered(time.Duration, attempts.Answer) {}
+func (known) Answered(time.Duration, evidence.Answer) {}
 func (known) Outlasted(_, _ time.Duration)            {}
 
 // Evidence returns what the question says.
-func (k known) Evidence() latency.Evidence { return k.shows }
+func (k known) Evidence() evidence.Evidence { return k.shows }
 
 func (known) Quantile() time.Duration { return 0 }

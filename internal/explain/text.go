@@ -17,13 +17,13 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -140,9 +140,9 @@ func (a *Answer) slowness(add func(name, format string, args ...any)) {
 	}
 	if watched {
 		add("", "an attempt follows a slow one while at most %d of the method's last %d answers were slow, %d at least being known",
-			latency.MostSlow, latency.Remembered, latency.Known)
+			evidence.MostSlow, evidence.Remembered, evidence.Enough)
 	}
-	add("", "while all %d were very slow, nothing is retried (docs/load.md)", latency.Remembered)
+	add("", "while all %d were very slow, nothing is retried (docs/load.md)", evidence.Remembered)
 }
 
 // rules returns the rules of a budget, in sentences.

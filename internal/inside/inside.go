@@ -6,8 +6,8 @@
 package inside
 
 import (
-	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // What package policy sets. set is a *policy.Set, and p a *policy.Policy.

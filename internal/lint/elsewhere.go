@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/balancing"
-	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 const balancingKey = spec.BalancingKey

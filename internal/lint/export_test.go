@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/balancing"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/lint"
 	"github.com/stagger-go/stagger/policy"
 )

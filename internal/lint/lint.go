@@ -17,16 +17,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balancing"
-	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+	"github.com/stagger-go/stagger/internal/policyfile/lookup"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 

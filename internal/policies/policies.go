@@ -7,7 +7,7 @@ package policies
 
 import (
 	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -42,3 +42,11 @@ func Declares(p *policy.Policy, method string) bool { return inside.Declares(p, 
 
 // Hedge returns the settings of a hedging policy, or nil. It must not be changed.
 func Hedge(p *policy.Policy) *spec.Hedge { return inside.Spec(p).Hedge }
+
+// Quantile returns the hedgingQuantile of a policy, or 0.
+func Quantile(p *policy.Policy) float64 {
+	if h := Hedge(p); h != nil {
+		return h.Quantile
+	}
+	return 0
+}

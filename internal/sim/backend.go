@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 

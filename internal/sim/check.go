@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 // checkScenario reports parts of a scenario that are valid one by one, but not together.

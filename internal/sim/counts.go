@@ -10,7 +10,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/histogram"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -62,7 +62,7 @@ type fleetCounts struct {
 	attempts    int // of those counted
 	extra       int // attempts decided after the first
 	refused     int // of those counted, without an attempt
-	took        histogram.Histogram
+	took        evidence.Histogram
 	reasons     map[policy.Reason]int
 	begunIn     []int // in each bucket
 	succeededIn []int // of those begun in each bucket

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 // fields reads the keys of an object, and values within bounds: one function names each key once. If a value does not fit, it is

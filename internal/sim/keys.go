@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/codename"
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 // Limits on single values.

@@ -12,13 +12,13 @@ import (
 
 	_ "github.com/stagger-go/stagger/admission" // the gates
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -35,12 +35,12 @@ type link struct {
 	maxAttempts int  // cap on the policy's attempts
 	retriers    *retriers
 	budgets     *budgets
-	methods     []*methods.Method // the method, for each process
-	known       []*methods.Known  // the same, as the policy sees them; nil: not used yet
-	gates       []admitting.Gate  // admission of the method, for each process; nil: none
-	fleet       *fleet            // nil for calls between services
-	counts      callCounts        // of a fleet's calls
-	jitter      *rand.Rand        // of the backoffs
+	methods     []*evidence.Method // the method, for each process
+	known       []*evidence.Known  // the same, as the policy sees them; nil: not used yet
+	gates       []admitting.Gate   // admission of the method, for each process; nil: none
+	fleet       *fleet             // nil for calls between services
+	counts      callCounts         // of a fleet's calls
+	jitter      *rand.Rand         // of the backoffs
 	network     *rand.Rand
 	picks       *rand.Rand            // of connections
 	roundRobin  []uint32              // of each connection
@@ -114,7 +114,7 @@ func (l *link) setPolicy(r *retriers, method string) error {
 			return err
 		}
 	}
-	l.known, l.methods = make([]*methods.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
+	l.known, l.methods = make([]*evidence.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
 	if l.policy.Admission() {
 		l.gates = r.gatesOf(l.to.spec.Name, method)
 	}
@@ -131,14 +131,14 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 		return nil
 	}
 	if l.known[client] == nil {
-		l.known[client] = new(l.methods[client].For(l.policy, now))
+		l.known[client] = new(l.methods[client].For(policies.Quantile(l.policy), now))
 	}
 	return l.known[client]
 }
 
 // replaceProcess forgets what a process has learned, spent and connected.
 func (l *link) replaceProcess(client int) {
-	l.methods[client], l.known[client] = methods.New(), nil
+	l.methods[client], l.known[client] = evidence.NewMethod(), nil
 	if l.gates != nil {
 		l.gates[client] = admitting.Registered()()
 	}
@@ -163,7 +163,7 @@ type retriers struct {
 	set     *decision.Set // nil: no policy
 	slots   []slots       // one for each process
 	budgets map[budgetKey]*budgets
-	methods map[methodKey][]*methods.Method // one for each process, as below
+	methods map[methodKey][]*evidence.Method // one for each process, as below
 	gates   map[methodKey][]admitting.Gate
 }
 
@@ -176,7 +176,7 @@ type retriersKey struct {
 func newRetriers(set *decision.Set, processes int) *retriers {
 	r := &retriers{
 		set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{},
-		methods: map[methodKey][]*methods.Method{}, gates: map[methodKey][]admitting.Gate{},
+		methods: map[methodKey][]*evidence.Method{}, gates: map[methodKey][]admitting.Gate{},
 	}
 	most := defaults.MaxWaiting
 	if set != nil {
@@ -208,11 +208,11 @@ func (s *slots) ReleaseSlot() { s.taken-- }
 type methodKey struct{ target, name string }
 
 // methodsOf returns the state of a service's method in each process.
-func (r *retriers) methodsOf(target, name string) []*methods.Method {
+func (r *retriers) methodsOf(target, name string) []*evidence.Method {
 	key := methodKey{target, name}
 	if r.methods[key] == nil {
 		for range r.slots {
-			r.methods[key] = append(r.methods[key], methods.New())
+			r.methods[key] = append(r.methods[key], evidence.NewMethod())
 		}
 	}
 	return r.methods[key]

@@ -22,7 +22,7 @@ package sim
 import (
 	"path/filepath"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 // Load reads the scenario file at path, and its policy files from the same folder. See [Parse] for its form and errors.

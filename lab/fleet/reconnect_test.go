@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	engine "github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )

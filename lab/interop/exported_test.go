@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 

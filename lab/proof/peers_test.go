@@ -24,8 +24,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/sim"
-	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 

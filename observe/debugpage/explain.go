@@ -16,11 +16,11 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
 )
 
 // explanation is the data of the explain page.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/running"
 	"github.com/stagger-go/stagger/policy"
 )

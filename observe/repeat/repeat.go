@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/again"
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/hooks/repeating"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -45,7 +45,7 @@ func ForTests(ignore func(method string, reply proto.Message)) interceptor.Optio
 	return func(r *interceptor.Retrier) error {
 		x := &repeater{ignore: ignore, reported: map[string]bool{}}
 		x.ctx, x.cancel = context.WithCancel(context.Background())
-		again.Install(r, x)
+		repeating.Install(r, x)
 		return nil
 	}
 }
@@ -75,7 +75,7 @@ type repeater struct {
 	reported                           map[string]bool
 }
 
-// Begin implements [again.Repeater].
+// Begin implements [repeating.Repeater].
 func (x *repeater) Begin(diagnose func(severity string, d policy.Diagnostic), typeOf func(m any) protoreflect.MessageType) {
 	x.diagnose, x.typeOf = diagnose, typeOf
 	x.warn(option, "", "calls of methods that are declared idempotent are sent twice, and no budget pays: this is for tests and staging")
@@ -95,7 +95,7 @@ func (x *repeater) warn(field, method, text string) {
 	}
 }
 
-// Close implements [again.Repeater].
+// Close implements [repeating.Repeater].
 func (x *repeater) Close() {
 	x.closing.Do(func() {
 		x.mu.Lock()
@@ -109,7 +109,7 @@ func (x *repeater) Close() {
 
 // second is a second call, and what it is compared with.
 type second struct {
-	*again.Call
+	*repeating.Call
 
 	request proto.Message
 	reply   protoreflect.MessageType
@@ -118,11 +118,11 @@ type second struct {
 	open    func(ctx context.Context) (receive func(any) error, _ error) // sends the request
 }
 
-// Copy implements [again.Repeater].
+// Copy implements [repeating.Repeater].
 func (x *repeater) Copy(req any) proto.Message { return x.copied(req) }
 
-// Unary implements [again.Repeater].
-func (x *repeater) Unary(get func() *again.Call, given proto.Message, req, reply any, invoke grpc.UnaryInvoker) {
+// Unary implements [repeating.Repeater].
+func (x *repeater) Unary(get func() *repeating.Call, given proto.Message, req, reply any, invoke grpc.UnaryInvoker) {
 	call := get()
 	if call == nil {
 		return

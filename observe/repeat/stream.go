@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/stagger-go/stagger/internal/again"
+	"github.com/stagger-go/stagger/internal/hooks/repeating"
 )
 
 // stream is a server stream that is repeated when the application has read it to its end.
@@ -20,7 +20,7 @@ type stream struct {
 	grpc.ClientStream
 
 	x       *repeater
-	get     func() *again.Call
+	get     func() *repeating.Call
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer
 	request atomic.Pointer[proto.Message] // may be sent and received in two goroutines
@@ -30,8 +30,8 @@ type stream struct {
 	over    bool
 }
 
-// Stream implements [again.Repeater].
-func (x *repeater) Stream(get func() *again.Call, desc *grpc.StreamDesc, open grpc.Streamer, first grpc.ClientStream) grpc.ClientStream {
+// Stream implements [repeating.Repeater].
+func (x *repeater) Stream(get func() *repeating.Call, desc *grpc.StreamDesc, open grpc.Streamer, first grpc.ClientStream) grpc.ClientStream {
 	if desc.ClientStreams || !desc.ServerStreams {
 		return first
 	}

@@ -32,7 +32,7 @@ var targets = []target{
 	{folder: "budget", tests: [][]string{{"./budget"}}},
 	{folder: "internal/bounds", tests: [][]string{{"./budget"}}},
 	{folder: "admission", tests: [][]string{{"-skip", "^TestAdmission", "./admission"}, {"./admission"}}},
-	{folder: "internal/latency", tests: [][]string{{"./internal/latency"}}},
+	{folder: "internal/evidence", tests: [][]string{{"./internal/evidence"}}},
 	{folder: "internal/attempts", tests: [][]string{
 		{"-skip", "^TestModel", "./internal/attempts"},
 		{"-run", "^TestModel", "./internal/attempts"},
@@ -42,9 +42,9 @@ var targets = []target{
 		files:  []string{"backoff.go", "classify.go", "decision.go", "pushback.go"},
 		tests:  [][]string{{"./internal/decision"}, {"-skip", "^TestModel", "./internal/attempts"}},
 	},
-	{folder: "internal/lookup", tests: [][]string{{"./internal/lookup"}}},
-	{folder: "policy", tests: [][]string{{"-skip", slowOfPolicy, "./policy"}, {"./internal/spec", "./internal/decision"}, {"-run", slowOfPolicy, "./policy"}}},
-	{folder: "internal/spec", tests: [][]string{{"./internal/spec"}, {"-skip", slowOfPolicy, "./policy"}, {"-run", slowOfPolicy, "./policy"}}},
+	{folder: "internal/policyfile/lookup", tests: [][]string{{"./internal/policyfile/lookup"}}},
+	{folder: "policy", tests: [][]string{{"-skip", slowOfPolicy, "./policy"}, {"./internal/policyfile/spec", "./internal/decision"}, {"-run", slowOfPolicy, "./policy"}}},
+	{folder: "internal/policyfile/spec", tests: [][]string{{"./internal/policyfile/spec"}, {"-skip", slowOfPolicy, "./policy"}, {"-run", slowOfPolicy, "./policy"}}},
 }
 
 // slowOfPolicy are the tests of package policy that take most of its time.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -21,14 +21,14 @@ func TestLoadPage_Numbers(t *testing.T) {
 	t.Parallel()
 	page := strings.Join(strings.Fields(read(t, "docs/load.md")), " ")
 	b := budget.Default()
-	if b.Size == 0 || b.SlowCost != b.Size || latency.CallPart != 4 || latency.MostSlow*5 != latency.Remembered {
-		t.Errorf("a bucket of %+v, %d of %d: the sentences must be others", b, latency.MostSlow, latency.Remembered)
+	if b.Size == 0 || b.SlowCost != b.Size || evidence.CallPart != 4 || evidence.MostSlow*5 != evidence.Remembered {
+		t.Errorf("a bucket of %+v, %d of %d: the sentences must be others", b, evidence.MostSlow, evidence.Remembered)
 	}
 	rules := fmt.Sprintf("A target's bucket holds %v retries. A success adds %v. A retry takes 1, an attempt after a slow one %v. "+
 		"One that helps returns %v times its cost, up to %v. "+
 		"An attempt follows a slow one while at most %d of the method's last %d answers were slow; while all %[7]d were very slow, nothing is retried. "+
 		"Slow is longer than the attempt's own timeout.",
-		b.Size, b.PerSuccess, b.SlowCost, b.Refund, b.RefundSize, latency.MostSlow, latency.Remembered)
+		b.Size, b.PerSuccess, b.SlowCost, b.Refund, b.RefundSize, evidence.MostSlow, evidence.Remembered)
 	if n := len(strings.Fields(rules)); n > 70 {
 		t.Errorf("the rules have %d words; want at most 70", n)
 	}
@@ -39,8 +39,8 @@ func TestLoadPage_Numbers(t *testing.T) {
 		fmt.Sprintf("Time alone fills it in %v minutes. A busy client's bucket holds what the successes of %v seconds add",
 			budget.RefillTime.Minutes(), budget.Window.Seconds()),
 		fmt.Sprintf("Of fewer than %d answers, a fifth may be slow. Before a method's %dth answer, no attempt is sent in parallel with",
-			latency.Remembered, latency.Known),
-		fmt.Sprintf("More than %d of %d stop attempts", latency.MostSlow, latency.Remembered),
+			evidence.Remembered, evidence.Enough),
+		fmt.Sprintf("More than %d of %d stop attempts", evidence.MostSlow, evidence.Remembered),
 		fmt.Sprintf("pay for themselves while %v %% of them help", 100/b.Refund),
 		fmt.Sprintf("each retry after the blip pays for %v more", b.Refund),
 		fmt.Sprintf("A client of %d calls a second has a bucket of %v.", busy, most),

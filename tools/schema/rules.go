@@ -15,9 +15,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/bounds"
-	"github.com/stagger-go/stagger/internal/header"
+	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/policyfile/header"
 )
 
 // rule adds to the schema of a field, a list or a message the rules that the proto has only in comments.

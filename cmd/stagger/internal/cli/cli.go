@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
 )
 
 // Exit codes of every command.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 const help = `Show which entry of a policy file applies to a method, its settings, and what happens if

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/policyfile/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/internal/codename"
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/webhost"
 	"github.com/stagger-go/stagger/testserver"

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/stagger-go/stagger/internal/codename"
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -6,7 +6,7 @@ package migrate
 import (
 	"go.yaml.in/yaml/v4"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 // parse returns a valid file's tree for YAML. That of a JSON file comes from this project's reader, since YAML has other escapes:

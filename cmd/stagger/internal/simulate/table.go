@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
