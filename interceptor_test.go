@@ -23,7 +23,6 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -76,7 +75,7 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		set := testkit.Must(policy.Parse("orders.yaml", []byte(orders)))(t)
-		retrier := testkit.Must(interceptor.New(set, grpctest.WithRandom(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
 		srv := testserver.Start(t)
 		play(t, scene{srv, srv.Dial(t, retrier.DialOptions()...)})
 	})

@@ -20,7 +20,6 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -82,7 +81,7 @@ func play(t *testing.T, settings string, test func(t *testing.T, s scene), optio
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
-		options := append([]interceptor.Option{interceptor.WithObserver(j.observer()), grpctest.WithRandom(func() float64 { return 0 })}, options...)
+		options := append([]interceptor.Option{interceptor.WithObserver(j.observer()), interceptor.WithRandom(func() float64 { return 0 })}, options...)
 		s := scene{Server: testserver.Start(t), journal: j, retrier: testkit.Must(interceptor.New(parse(t, settings), options...))(t)}
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		test(t, s)

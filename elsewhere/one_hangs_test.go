@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -56,7 +56,7 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 		var mu sync.Mutex // guards result.reasons
 		troubled := make(chan struct{})
 		for range processes {
-			r := newRetrier(t, mustParse(t, hangingFile), withJournal(new(journal)), grpctest.WithRandom(times.Chance))
+			r := newRetrier(t, mustParse(t, hangingFile), withJournal(new(journal)), interceptor.WithRandom(times.Chance))
 			conn := testkit.Must(testserver.DialAll(servers, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": `+balancing+`}`))...))(t)
 			defer func() { _ = conn.Close() }()
 			made.Add(1)

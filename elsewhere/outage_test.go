@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -89,7 +89,7 @@ func TestOutage_OtherConnection(t *testing.T) {
 			playCluster(t, 1, balanced(aroundRoundRobin), func(t *testing.T, c cluster) {
 				c.settle(t)
 				server := testserver.Start(t)
-				r := newRetrier(t, mustParse(t, balanced(row.balancing)), withJournal(new(journal)), grpctest.WithRandom(func() float64 { return 0 }))
+				r := newRetrier(t, mustParse(t, balanced(row.balancing)), withJournal(new(journal)), interceptor.WithRandom(func() float64 { return 0 }))
 				names := manual.NewBuilderWithScheme("lbtest") // that of c.Conn's target
 				names.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "elsewhere"}}})
 				options := append(append(server.DialOptions(), grpc.WithResolvers(names)), r.DialOptions()...)

@@ -132,7 +132,7 @@ func playCluster(t *testing.T, n int, file string, test func(t *testing.T, c clu
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
-		c := cluster{journal: j, retrier: newRetrier(t, mustParse(t, file), withJournal(j), grpctest.WithRandom(func() float64 { return 0 }))}
+		c := cluster{journal: j, retrier: newRetrier(t, mustParse(t, file), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))}
 		j.warnings = nil
 		c.Backends = grpctest.Start(t, n, `{"loadBalancingConfig": `+plainRoundRobin+`}`, append(c.retrier.DialOptions(), options...)...)
 		test(t, c)

@@ -37,7 +37,7 @@ func TestSlowAttemptHasBackend(t *testing.T) {
 						slow = append(slow, fmt.Sprint(e.Peer, " after ", e.Elapsed))
 					}
 				}})
-				r := newRetrier(t, mustParse(t, impatientFile), observer, grpctest.WithRandom(func() float64 { return 0 }))
+				r := newRetrier(t, mustParse(t, impatientFile), observer, interceptor.WithRandom(func() float64 { return 0 }))
 				b := grpctest.Start(t, 3, `{}`, r.DialOptions()...)
 				for _, s := range b.Servers {
 					s.On("*", testserver.OK())

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,7 +24,7 @@ func (r *record) admission(makes func() admitting.Gate) admitting.Gate {
 
 // checkAdmission returns an error if the set turns admission on and the program does not import it.
 func (r *rules) checkAdmission() error {
-	wrong := inside.Admission(r.set.Set)
+	wrong := r.set.Compiled().AdmissionAt
 	if r.newGate != nil || len(wrong) == 0 {
 		return nil
 	}

@@ -23,7 +23,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -41,7 +40,7 @@ func fiftyMethods(tb testing.TB) *policy.Set {
 			Policy: spec.Policy{Retry: &retry},
 		})
 	}
-	return testkit.Must(policies.NewSet(config))(tb)
+	return testkit.Must(policy.Compile(config))(tb)
 }
 
 func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *interceptor.Retrier {

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -134,15 +133,15 @@ func TestDefault_State(t *testing.T) {
 			Backoff:           spec.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			PerAttemptTimeout: 1234567 * time.Nanosecond, OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
 		}
-		if got := *policies.Spec(p).Retry; !reflect.DeepEqual(got, want) || (policies.Spec(p).Idempotency == "ASSUME") != safe {
-			t.Errorf("%s has %+v, idempotency %s; want %+v, safe: %v", method, got, policies.Spec(p).Idempotency, want, safe)
+		if got := *p.Compiled().Retry; !reflect.DeepEqual(got, want) || (p.Compiled().Idempotency == "ASSUME") != safe {
+			t.Errorf("%s has %+v, idempotency %s; want %+v, safe: %v", method, got, p.Compiled().Idempotency, want, safe)
 		}
 	}
 	if len(j.warnings) > 0 {
 		t.Errorf("warnings %q", j.warnings)
 	}
 	testkit.NoError(t, r.Reload(mustSet(t, config(plain()))))
-	if is := r.State().Policies; policies.Spec(is.Lookup(get)).Retry.MaxAttempts != 4 {
+	if is := r.State().Policies; is.Lookup(get).Compiled().Retry.MaxAttempts != 4 {
 		t.Error("a reload has not replaced it")
 	}
 }
@@ -308,7 +307,7 @@ func ExampleDefault() {
 		fmt.Println(err)
 		return
 	}
-	retry := policies.Spec(retrier.State().Policies.Lookup("/acme.orders.v1.OrderService/GetOrder")).Retry
+	retry := retrier.State().Policies.Lookup("/acme.orders.v1.OrderService/GetOrder").Compiled().Retry
 	fmt.Println(retry.MaxAttempts, retry.Backoff.Initial, retry.Backoff.Max, retry.Backoff.Jitter, retry.PerAttemptTimeout)
 	// Output: 3 100ms 1s FULL 300ms
 }

@@ -26,7 +26,7 @@ func WithDefaultTimeout(d time.Duration) Option {
 
 // defaultTimeoutBy returns the timeout of unary calls without a deadline by some rules, or 0.
 func (r *Retrier) defaultTimeoutBy(of *rules) time.Duration {
-	return cmp.Or(of.set.Config().DefaultTimeout, r.defaultTimeout)
+	return cmp.Or(of.set.Compiled().DefaultTimeout, r.defaultTimeout)
 }
 
 // limitTime gives a call that has no deadline the default timeout. Without a default, it counts the call, if

@@ -14,7 +14,6 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -89,13 +88,13 @@ func (r *Retrier) newEntry(kept *record, method string, static bool, callers *po
 	p := e.policy
 	e.declares = r.declarationOf(of, p, method)
 	e.safe, e.slots = of.set.Safe(e.declares, method), targetSlots{&r.waitLimit, e.target}
-	e.most = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit)
+	e.most = min(p.MaxAttempts(), of.set.Compiled().MaxAttemptsLimit)
 	e.gate = r.admissionOf(e, kept)
 	e.asks = e.gate != nil || r.breaker != nil
 	if kept.method != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
-		known := kept.method.For(policies.Quantile(e.policy), now)
+		known := kept.method.For(e.policy.Compiled().Quantile(), now)
 		e.responses = &known
-		if !known.Follows(policies.Quantile(e.policy)) {
+		if !known.Follows(e.policy.Compiled().Quantile()) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
@@ -112,7 +111,7 @@ func (r *Retrier) newEntry(kept *record, method string, static bool, callers *po
 // declarationOf returns the policy that says whether a method is idempotent, and which key its calls send: p, unless a caller has borrowed
 // it from an entry for other methods.
 func (r *Retrier) declarationOf(of *rules, p *policy.Policy, method string) *policy.Policy {
-	if policies.Declares(p, method) {
+	if p.Declares(method) {
 		return p
 	}
 	return cmp.Or(of.set.Lookup(method), r.single)

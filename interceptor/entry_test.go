@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -17,7 +16,7 @@ import (
 func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
 	const method = "/acme.Orders/Get"
-	set := testkit.Must(policies.NewSet(spec.Config{}))(t)
+	set := testkit.Must(policy.Compile(spec.Config{}))(t)
 	r := testkit.Must(New(set))(t)
 	recorded := func() *record { return r.methods.find(methodKey{method: method}) }
 	old := r.entry(nil, method, true, nil, 0)

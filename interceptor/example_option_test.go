@@ -182,6 +182,34 @@ func (a *attemptsOfCalls) HandleRPC(_ context.Context, s stats.RPCStats) {
 	}
 }
 
+// A test has the same delays each time: with FULL jitter and a chance of 1/2, half of each backoff.
+func ExampleWithRandom() {
+	server, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	server.On(readOrder, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithRandom(func() float64 { return 0.5 }),
+		interceptor.WithObserver(interceptor.Observer{Decision: func(_ context.Context, e interceptor.Event) { fmt.Println(e.Delay) }}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer retrier.Close()
+	conn, err := grpc.NewClient(server.Target(), append(retrier.DialOptions(), server.DialOptions()...)...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	fmt.Println(read(conn))
+	// Output:
+	// 50ms
+	// <nil>
+}
+
 func ExampleWithStatsHandler() {
 	var counted attemptsOfCalls
 	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithStatsHandler(&counted)) // part of DialOptions

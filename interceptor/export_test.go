@@ -10,15 +10,9 @@ import (
 
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/evidence"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/policy"
 )
-
-// WithRandom is [inside.Random].
-var WithRandom = withRandom
-
-// AddObserver is [inside.AddObserver].
-func (r *Retrier) AddObserver(o Observer) (stop func()) { return r.addObserver(o) }
 
 // Follow follows a policy file.
 var Follow = follow
@@ -35,12 +29,12 @@ func (r *Retrier) Outages() (n int) {
 // KnowLatency lets the Retrier know how long the answers of a method usually take, as after many calls, so that those are
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
-	p, _ := policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: usual}})
+	p, _ := policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: usual}})
 	key := methodKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	known := r.newRecord(key, cc).method.For(policies.Quantile(p), clock.Now())
+	known := r.newRecord(key, cc).method.For(p.Compiled().Quantile(), clock.Now())
 	for range 40 {
 		known.Answered(clock.Now(), evidence.Answer{Took: usual, Accepted: true})
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -87,7 +86,7 @@ func (c traffic) client(t *testing.T, all []*testserver.Server, o interceptor.Ob
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}
-	chance := grpctest.WithRandom(testkit.NewTimes(0, 0, 3).Chance)
+	chance := interceptor.WithRandom(testkit.NewTimes(0, 0, 3).Chance)
 	r := testkit.Must(interceptor.New(mustParse(t, entryOf(c.policy)), interceptor.WithObserver(o), chance))(t)
 	t.Cleanup(r.Close)
 	conn := testkit.Must(testserver.DialAll(all, append(c.dial, r.DialOptions()...)...))(t)

@@ -6,7 +6,6 @@ package interceptor
 import (
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -19,7 +18,7 @@ type limits struct {
 }
 
 func limitsOf(p *policy.Policy) limits {
-	s := policies.Spec(p)
+	s := p.Compiled()
 	l := limits{waits: s.WaitForReady, send: s.MaxRequestMessageBytes, receive: s.MaxResponseMessageBytes}
 	l.options = l.optionsBeside(nil)
 	return l

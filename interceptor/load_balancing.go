@@ -12,7 +12,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -36,7 +35,7 @@ type channel struct {
 // newChannel reads the keys of a file that gRPC itself implements. If the file names load balancing in both ways, the list counts, as in
 // gRPC, unless the program can't carry it out.
 func newChannel(set *decision.Set) channel {
-	text, _ := set.Channel()
+	text := set.Compiled().Channel()
 	var file struct {
 		Balancing json.RawMessage `json:"loadBalancingConfig"`
 		Health    json.RawMessage `json:"healthCheckConfig"`
@@ -61,7 +60,7 @@ func newChannel(set *decision.Set) channel {
 
 // use reports whether the program can carry out a list of load balancing policies, and keeps it if so.
 func (c *channel) use(set *decision.Set, list json.RawMessage) bool {
-	at := set.KeyPlace(c.key)
+	at := set.Compiled().ChannelAt[c.key]
 	used, err := parseBalancing(list)
 	if err != nil {
 		at.Message = "is left out, and connections have the load balancing of their other options: " + err.Error()
@@ -84,7 +83,7 @@ func (r *rules) checkBalancing() error {
 		return nil
 	}
 	if r.elsewhere == nil {
-		at := inside.Elsewhere(r.set.Set)
+		at := r.set.Compiled().ElsewhereAt
 		at.Message = notImported
 		return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
 	}
@@ -92,7 +91,7 @@ func (r *rules) checkBalancing() error {
 	if err == nil {
 		return nil
 	}
-	at := r.set.KeyPlace(spec.BalancingKey)
+	at := r.set.Compiled().ChannelAt[spec.BalancingKey]
 	at.Message = err.Error()
 	return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
 }
@@ -131,7 +130,7 @@ func (r *Retrier) warnBalancingChanged(before, after *rules) {
 		if before.channel.list == after.channel.list {
 			key = spec.HealthKey
 		}
-		at := after.set.KeyPlace(key)
+		at := after.set.Compiled().ChannelAt[key]
 		at.Message = "has changed: connections keep the load balancing that they were made with; those made with Retrier.DialOptions from now on have the new one"
 		r.warn(at)
 	}
@@ -148,7 +147,7 @@ func (c *call) warnNotBalanced() {
 		return
 	}
 	c.retrier.giveOnce(&otherBalancing, cc.Target(), func() policy.Diagnostic {
-		at := of.set.KeyPlace(spec.BalancingKey)
+		at := of.set.Compiled().ChannelAt[spec.BalancingKey]
 		at.Value, at.Message = cc.Target(), otherBalancing.text
 		return at
 	})

@@ -65,7 +65,7 @@ func (r *Retrier) knowsService(service string) bool {
 		}
 	}
 	return r.described(service) || r.made() &&
-		slices.ContainsFunc(r.rules.Load().set.Config().Methods, func(m spec.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
+		slices.ContainsFunc(r.rules.Load().set.Compiled().Methods, func(m spec.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
 }
 
 func (s ModeSwitch) check() error {

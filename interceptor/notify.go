@@ -37,8 +37,10 @@ func newObservers(list []*Observer) *observers {
 	return all
 }
 
-// addObserver is [inside.AddObserver].
-func (r *Retrier) addObserver(o Observer) (stop func()) {
+// AddObserver makes the Retrier notify o of calls from now on, as [WithObserver] does from the start, until stop is called. For a call that
+// runs at either time, o may get only some of the events, without Peer. An event in delivery when stop is called may reach o after stop has
+// returned, but no later ones do. Both are safe for concurrent use.
+func (r *Retrier) AddObserver(o Observer) (stop func()) {
 	own := &o
 	r.observe(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
 	return func() {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
@@ -30,14 +31,18 @@ func WithObserver(o Observer) Option {
 			return errors.New("interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil): " +
 				"must have at least one, since it would hear of nothing")
 		}
-		r.addObserver(o)
+		r.AddObserver(o)
 		return nil
 	}
 }
 
-// withRandom is [inside.Random].
-func withRandom(random func() float64) Option {
+// WithRandom makes random the source of all jitter, for tests and simulations that repeat. It must return numbers in [0, 1), and be safe for
+// concurrent use.
+func WithRandom(random func() float64) Option {
 	return func(r *Retrier) error {
+		if random == nil {
+			return errors.New("interceptor: WithRandom(nil): must be a function that returns numbers in [0, 1)")
+		}
 		r.random = random
 		return nil
 	}
@@ -104,6 +109,10 @@ func WithNewReply(newReply func(method string, reply any) func() any) Option {
 		return nil
 	}
 }
+
+// Descriptors returns the descriptors that [WithDescriptors] has given, in addition to those of generated code in the program. It is safe for
+// concurrent use.
+func (r *Retrier) Descriptors() []*protoregistry.Files { return slices.Clone(r.descriptors) }
 
 // WithDescriptors gives the Retrier the descriptors of APIs whose generated code is not in the program: for proxies, and for clients
 // with dynamic messages. They supply the methods' idempotency_level and whether clients send streams. For services in both, they

@@ -66,7 +66,7 @@ func (c *call) warnOfFailure(a *attempt, err error) {
 // warnCut warns if the caller's own policy has more attempts than the Retrier allows. Loading has warned of the Retrier's policies.
 func (c *call) warnCut() {
 	set := c.entry.rules.set
-	most := set.Config().MaxAttemptsLimit
+	most := set.Compiled().MaxAttemptsLimit
 	if c.entry.policy.MaxAttempts() > most && set.Lookup(c.entry.policy.Name()) != c.entry.policy {
 		n := strconv.Itoa(c.entry.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)

@@ -56,7 +56,7 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	r.waitLimit.setSlots(fresh.set.Config().MaxWaiting)
+	r.waitLimit.setSlots(fresh.set.Compiled().MaxWaiting)
 	r.budgets.reload(r.rules.Load(), fresh)
 	before = r.rules.Swap(fresh)
 	r.dropEntries()

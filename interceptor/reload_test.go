@@ -11,7 +11,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -114,12 +113,12 @@ func TestReload_Event(t *testing.T) {
 			t.Error(got)
 		}
 		got := s.retrier.State()
-		if p := got.Policies.Lookup(get); p == nil || policies.Spec(p).Retry.MaxAttempts != 2 {
-			t.Errorf("%+v", *policies.Config(got.Policies))
+		if p := got.Policies.Lookup(get); p == nil || p.Compiled().Retry.MaxAttempts != 2 {
+			t.Errorf("%+v", got.Policies.Compiled().Config)
 		}
-		if policies.Config(got.Policies).MaxAttemptsLimit != defaults.MaxAttempts ||
-			policies.Config(got.Policies).MaxWaiting != defaults.MaxWaiting ||
-			policies.Config(got.Policies).Mode != "OBSERVE" || len(got.Switches) != 1 {
+		if got.Policies.Compiled().MaxAttemptsLimit != defaults.MaxAttempts ||
+			got.Policies.Compiled().MaxWaiting != defaults.MaxWaiting ||
+			got.Policies.Compiled().Mode != "OBSERVE" || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {

@@ -11,10 +11,12 @@ import (
 	"github.com/stagger-go/stagger/internal/hooks/repeating"
 )
 
-func init() {
-	repeating.Install = func(retrier any, repeats repeating.Repeater) {
-		r, _ := retrier.(*Retrier)
+// WithRepeater makes the Retrier send calls that have succeeded a second time. The type of its argument is internal: programs use
+// repeat.ForTests.
+func WithRepeater(repeats repeating.Repeater) Option {
+	return func(r *Retrier) error {
 		r.repeats = repeats
+		return nil
 	}
 }
 

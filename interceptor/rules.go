@@ -26,14 +26,14 @@ type rules struct {
 func newRules(set *decision.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere(), newGate: admitting.Registered()}
 	r.channel = newChannel(set)
-	config, _ := set.Channel()
+	config := set.Compiled().Channel()
 	r.balancing = balancing.Config(config)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
-	if t := set.Config().RetryThrottling; t != nil {
+	if t := set.Compiled().RetryThrottling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
 		r.throttled = true
 	}
-	for _, spec := range set.Config().Budgets {
+	for _, spec := range set.Compiled().Budgets {
 		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope}
 	}
 	return r

@@ -26,7 +26,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -80,12 +79,12 @@ func mustParse(tb testing.TB, text string) *policy.Set {
 
 func mustSet(tb testing.TB, c spec.Config) *policy.Set {
 	tb.Helper()
-	return testkit.Must(policies.NewSet(c))(tb)
+	return testkit.Must(policy.Compile(c))(tb)
 }
 
 func mustPolicy(tb testing.TB, s spec.Policy) *policy.Policy {
 	tb.Helper()
-	return testkit.Must(policies.New(s))(tb)
+	return testkit.Must(policy.CompileOne(s))(tb)
 }
 
 // journal is an observer that keeps events.

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -242,7 +241,7 @@ func (c *call) warnInSequence() {
 		return
 	case c.entry.mode == policy.ModeOff || c.options.maxAttempts < 2:
 		return
-	case policies.Hedge(c.entry.policy) != nil:
+	case c.entry.policy.Compiled().Hedge != nil:
 		what = &hedgeInSequence
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
@@ -254,7 +253,7 @@ func (c *call) warnUntimed() {
 	switch {
 	case !c.entry.policy.Watched() || c.single():
 		return
-	case policies.Hedge(c.entry.policy) != nil:
+	case c.entry.policy.Compiled().Hedge != nil:
 		what = &hedgeOfUploads
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -75,7 +74,7 @@ func TestFollower_ReadingHangs(t *testing.T) {
 			defer r.mu.Unlock()
 			report := fmt.Sprint(time.Since(began), " ", err)
 			if err == nil {
-				report = fmt.Sprint(time.Since(began), " ", policies.Config(s).MaxWaiting)
+				report = fmt.Sprint(time.Since(began), " ", s.Compiled().MaxWaiting)
 			}
 			r.reports = append(r.reports, report)
 		}}

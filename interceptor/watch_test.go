@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -63,7 +62,7 @@ func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *w
 func (w *watch) changed(s *policy.Set, err error) {
 	c := change{at: time.Now(), err: err}
 	if p := lookup(s); p != nil {
-		c.attempts = policies.Spec(p).Retry.MaxAttempts
+		c.attempts = p.Compiled().Retry.MaxAttempts
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,7 +251,7 @@ func TestWatch_MissingFolder(t *testing.T) {
 		w := &watch{t: t, dir: dir, path: filepath.Join(dir, "none", "retry.yaml")}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		interceptor.Follow(ctx, w.path, testkit.Must(policies.NewSet(spec.Config{}))(t), w.changed)
+		interceptor.Follow(ctx, w.path, testkit.Must(policy.Compile(spec.Config{}))(t), w.changed)
 		w.wants("nothing there", 0, "no such file")
 		w.put("none/retry.yaml", attemptsFile("3"))
 		w.wants("made", 3, "")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -78,7 +77,7 @@ func TestZero_Options(t *testing.T) {
 	} {
 		testkit.NoError(t, option(r))
 	}
-	inside.AddObserver(r, interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {}})()
+	r.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {}})()
 	r.Close()
 	if len(r.DialOptions()) > 0 || r.State().Policies != nil || r.Reload(mustParse(t, "maxWaiting: 3")) == nil {
 		t.Error("a Retrier was made of options")

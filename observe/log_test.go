@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -93,7 +92,7 @@ func TestSlog_Nil(t *testing.T) {
 	for name, o := range map[string]interceptor.Observer{
 		"Slog": observe.Slog(nil), "Log": observe.Log(nil), "Log of a typed nil": observe.Log((*ofNothing)(nil)), "nothing": {},
 	} {
-		empty := testkit.Must(policies.NewSet(spec.Config{}))(t)
+		empty := testkit.Must(policy.Compile(spec.Config{}))(t)
 		_, err := interceptor.New(empty, interceptor.WithObserver(o))
 		if err == nil || !strings.Contains(err.Error(), "interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil)") {
 			t.Errorf("%s: %v", name, err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
-	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
@@ -27,9 +27,9 @@ func TestLoadBalancing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", "# a comment\n"+row.text)
-			channel, at := inside.Channel(set)
+			channel, at := set.Compiled().Channel(), set.Compiled().ChannelAt[spec.BalancingKey]
 			config := balancing.Config(channel)
-			if field := inside.Elsewhere(set).Field; field != cmp.Or(row.field, "loadBalancingConfig") {
+			if field := set.Compiled().ElsewhereAt.Field; field != cmp.Or(row.field, "loadBalancingConfig") {
 				t.Errorf("it stands in %s; want %s", field, row.field)
 			}
 			if config != row.want {
@@ -57,7 +57,7 @@ func TestChannel(t *testing.T) {
 		"healthCheckConfig: {}\nconnectionScaling: {}":              `{"healthCheckConfig":{}}`,
 		"connectionScaling: {a: 1}\nhealthCheckConfig: {other: []}": `{"connectionScaling":{"a":1},"healthCheckConfig":{"other":[]}}`,
 	} {
-		if got, _ := inside.Channel(mustParse(t, "f", text)); got != want {
+		if got := mustParse(t, "f", text).Compiled().Channel(); got != want {
 			t.Errorf("%s: %s; want %s", text, got, want)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -54,14 +53,14 @@ func TestModeOfYAML11(t *testing.T) {
 	const says = `: is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`
 	for _, written := range []string{"false", "False", `"false"`} {
 		set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], mode: "+written+"}]\nmode: "+written)
-		if got := policies.Spec(set.Lookup("/a.B/C")).Mode + policies.Config(set).Mode; got != "OFFOFF" {
+		if got := set.Lookup("/a.B/C").Compiled().Mode + set.Compiled().Mode; got != "OFFOFF" {
 			t.Errorf("mode: %s is read as %s", written, got)
 		}
 		wantWarnings(t, set, []string{"f:1:47: methodConfig[0].mode: " + written + says, "f:2:7: mode: " + written + says})
 	}
 	for _, written := range []string{"off", "Off", `"OFF"`} {
-		if set := mustParse(t, "f", "mode: "+written); policies.Config(set).Mode != "OFF" || len(set.Warnings()) > 0 {
-			t.Errorf("mode: %s is read as %s, with warnings %v", written, policies.Config(set).Mode, set.Warnings())
+		if set := mustParse(t, "f", "mode: "+written); set.Compiled().Mode != "OFF" || len(set.Warnings()) > 0 {
+			t.Errorf("mode: %s is read as %s, with warnings %v", written, set.Compiled().Mode, set.Warnings())
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 // [Set.Warnings] has warnings on valid settings. Parse is safe for concurrent use, and keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
-	set, err := newSet(spec.Read(report, data), report)
+	set, err := compile(spec.Read(report, data), report)
 	if err == nil {
 		set.source, set.digest = file, sha256.Sum256(data)
 	}

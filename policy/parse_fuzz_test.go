@@ -14,9 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/lint"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -56,16 +54,16 @@ func FuzzParse(f *testing.F) {
 // has warnings about spelling and named policies.
 func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	t.Helper()
-	again, err := policies.NewSet(*policies.Config(set))
+	again, err := policy.Compile(set.Compiled().Config)
 	if err != nil {
 		t.Fatalf("a set's own config is refused: %v", err)
 	}
-	if !reflect.DeepEqual(*policies.Config(again), *policies.Config(set)) {
-		t.Errorf("the config is\n%+v\nand becomes\n%+v", *policies.Config(set), *policies.Config(again))
+	if !reflect.DeepEqual(again.Compiled().Config, set.Compiled().Config) {
+		t.Errorf("the config is\n%+v\nand becomes\n%+v", set.Compiled().Config, again.Compiled().Config)
 	}
 	for i, p := range decision.Describe(set).Policies() {
-		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(*policies.Spec(p), *policies.Spec(q)) {
-			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), *policies.Spec(p), q.Name(), *policies.Spec(q))
+		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Compiled().Policy, q.Compiled().Policy) {
+			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), p.Compiled().Policy, q.Name(), q.Compiled().Policy)
 		}
 	}
 	said := map[string]int{}
@@ -89,8 +87,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
 	}
-	was, _ := inside.Channel(set)
-	if is, _ := inside.Channel(again); is != was {
+	was := set.Compiled().Channel()
+	if is := again.Compiled().Channel(); is != was {
 		t.Errorf("Channel = %s; of the config %s", was, is)
 	}
 }
@@ -126,7 +124,7 @@ func checkProblems(t *testing.T, file string, err error) {
 func use(t *testing.T, set *policy.Set) {
 	t.Helper()
 	declared := map[string]bool{"": true, "NONE": true}
-	for _, b := range policies.Config(set).Budgets {
+	for _, b := range set.Compiled().Budgets {
 		declared[b.Name] = true
 		if made, err := budget.New(b.Config); err != nil || made == nil {
 			t.Errorf("budget %+v cannot be made: %v", b, err)
@@ -137,7 +135,7 @@ func use(t *testing.T, set *policy.Set) {
 		if !declared[p.Budget()] || compiled.Lookup(p.Name()) != p {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())
 		}
-		if retry := policies.Spec(p).Retry; retry != nil {
+		if retry := p.Compiled().Retry; retry != nil {
 			if d := decision.Delay(retry.Backoff, 0, 0, 0.5); d < 0 || p.MaxAttempts() < 2 {
 				t.Errorf("%v: %d attempts, a wait of %v", p.Name(), p.MaxAttempts(), d)
 			}

@@ -33,30 +33,40 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
 // Policy is a policy of a [Set], checked and compiled. It never changes, and is safe for concurrent use.
 type Policy struct {
-	spec  spec.Policy
-	retry spec.Retry // of extra attempts; for a hedging policy, what hedges share with retries; without extra attempts, one attempt
-	name  string
-	mode  Mode
-	set   *Set // nil: in none
+	compiled spec.Compiled
+	name     string
+	mode     Mode
+	set      *Set // nil: in none
 }
 
-// newPolicy returns the policy of a checked spec, with defaults.
-func newPolicy(s spec.Policy) *Policy {
-	s = s.WithDefaults()
-	p := &Policy{spec: s, retry: spec.Retry{MaxAttempts: 1}, mode: Mode(s.Mode)}
-	switch {
-	case s.Retry != nil:
-		p.retry = *s.Retry
-	case s.Hedge != nil:
-		p.retry = spec.Retry{MaxAttempts: s.Hedge.MaxAttempts, RetryableStatusCodes: s.Hedge.NonFatalStatusCodes, Budget: s.Hedge.Budget}
+// Compiled returns what the packages of this module read of the policy. Its type is internal: the other methods are for programs.
+func (p *Policy) Compiled() *spec.Compiled { return &p.compiled }
+
+// CompileOne checks a policy of this module's own, and returns it: in no set. Its argument's type is internal: programs use [Parse]. The error
+// is an [*Error] with all errors in it.
+func CompileOne(s spec.Policy) (*Policy, error) {
+	var report document.Report
+	spec.CheckPolicy(&report, "", s)
+	if err := report.Err(); err != nil {
+		return nil, err
 	}
-	return p
+	return newPolicy(s), nil
 }
+
+func newPolicy(s spec.Policy) *Policy {
+	c := spec.Compile(s)
+	return &Policy{compiled: c, mode: Mode(c.Mode)}
+}
+
+// Declares reports whether what the policy says of idempotency holds for a full method name: its set has the policy for that method. A
+// policy that is borrowed for another method declares nothing of that.
+func (p *Policy) Declares(method string) bool { return p.set == nil || p.set.Lookup(method) == p }
 
 // Name returns the name that leads to the policy in its set: "/service/method", "/service/" or "/".
 func (p *Policy) Name() string { return p.name }
@@ -65,45 +75,47 @@ func (p *Policy) Name() string { return p.name }
 func (p *Policy) Mode() Mode { return p.mode }
 
 // Timeout returns the timeout of the whole call, or 0 for none.
-func (p *Policy) Timeout() time.Duration { return p.spec.Timeout }
+func (p *Policy) Timeout() time.Duration { return p.compiled.Timeout }
 
 // Idempotency says whether a method may be retried when an earlier attempt may have taken effect: "ASSUME" yes; "DECLARED" if the method's
 // descriptor declares it idempotent; "NONE" no.
-func (p *Policy) Idempotency() string { return p.spec.Idempotency }
+func (p *Policy) Idempotency() string { return p.compiled.Idempotency }
 
 // IdempotencyKey returns the header for each call's idempotency key, or "" if calls have none.
-func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
+func (p *Policy) IdempotencyKey() string { return p.compiled.IdempotencyKey }
 
 // Admission reports whether calls are refused that can't be answered in time.
-func (p *Policy) Admission() bool { return p.spec.Admission == "REFUSE" }
+func (p *Policy) Admission() bool { return p.compiled.Admission == "REFUSE" }
 
 // MaxAttempts returns the maximum number of attempts of a call, including the first: 1 without extra attempts.
-func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
+func (p *Policy) MaxAttempts() int { return p.compiled.Extra.MaxAttempts }
 
 // PerAttemptTimeout returns the time after which an attempt may be replaced or hedged, or 0 for never.
-func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
+func (p *Policy) PerAttemptTimeout() time.Duration { return p.compiled.Extra.PerAttemptTimeout }
 
 // Budget returns the name of the budget, or "" for the default one.
-func (p *Policy) Budget() string { return p.retry.Budget }
+func (p *Policy) Budget() string { return p.compiled.Extra.Budget }
 
 // Watched reports whether an attempt that takes long may be followed by another one.
-func (p *Policy) Watched() bool { return p.spec.Hedge != nil || p.retry.PerAttemptTimeout != 0 }
+func (p *Policy) Watched() bool {
+	return p.compiled.Hedge != nil || p.compiled.Extra.PerAttemptTimeout != 0
+}
 
 // Parallel reports whether attempts may run in parallel: hedges, or attempts after a slow one.
 func (p *Policy) Parallel() bool {
-	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout != "RETRY"
+	return p.compiled.Hedge != nil || p.compiled.Extra.PerAttemptTimeout > 0 && p.compiled.Extra.OnAttemptTimeout != "RETRY"
 }
 
 // MaxPushback returns the longest delay that a server may ask for.
 func (p *Policy) MaxPushback() time.Duration {
-	return cmp.Or(p.spec.MaxPushback, defaults.MaxPushback)
+	return cmp.Or(p.compiled.MaxPushback, defaults.MaxPushback)
 }
 
 // MaxConnectionWait returns how long a call waits for a channel that cannot connect before it sends another attempt, or 0 if
 // the policy sets waitForReady.
 func (p *Policy) MaxConnectionWait() time.Duration {
-	if p.spec.WaitForReady != nil {
+	if p.compiled.WaitForReady != nil {
 		return 0
 	}
-	return cmp.Or(p.spec.MaxConnectionWait, defaults.MaxConnectionWait)
+	return cmp.Or(p.compiled.MaxConnectionWait, defaults.MaxConnectionWait)
 }

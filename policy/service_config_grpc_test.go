@@ -20,7 +20,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -76,7 +75,7 @@ func staggers(set *policy.Set, method string) string {
 	if p == nil {
 		return ""
 	}
-	s := policies.Spec(p)
+	s := p.Compiled()
 	if s.Timeout > 0 {
 		fmt.Fprintf(&b, "timeout %v, ", s.Timeout)
 	}
@@ -187,8 +186,8 @@ func TestGRPCHedgingAndThrottling(t *testing.T) {
 			t.Errorf("Parse(%s) = %v", config, err)
 			continue
 		}
-		h := policies.Spec(set.Lookup("/a.B/C")).Hedge
-		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.HedgingDelay, h.NonFatalStatusCodes, policies.Config(set).RetryThrottling); got != want {
+		h := set.Lookup("/a.B/C").Compiled().Hedge
+		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.HedgingDelay, h.NonFatalStatusCodes, set.Compiled().RetryThrottling); got != want {
 			t.Errorf("%s is read as %s; want %s", config, got, want)
 		}
 	}

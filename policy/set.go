@@ -15,48 +15,31 @@ import (
 
 // Set has the policies of a program, and the budgets that they name. It never changes, and is safe for concurrent use.
 type Set struct {
-	config spec.Config
-	byPath lookup.Table[Policy]
-	list   []*Policy // in the order of the file
-	mode   Mode      // of all calls
-
-	channelAt   map[string]Diagnostic // of each key that a Retrier gives to connections
-	elsewhereAt Diagnostic            // of the first entry that names stagger_retry_elsewhere
-	namesAt     map[string]Diagnostic // the place of each name
-	admissionAt []Diagnostic          // of each entry with admission REFUSE
-
+	compiled spec.CompiledSet
+	byPath   lookup.Table[Policy]
+	list     []*Policy // in the order of the file
+	mode     Mode      // of all calls
 	warnings []Diagnostic
 	source   string            // the name of the text that it was parsed from, or ""
 	digest   [sha256.Size]byte // of that text, or zero
 }
 
-// newSet checks a config and returns its set. It adds to the errors that reading a file has reported.
-func newSet(c spec.Config, report *document.Report) (*Set, error) {
+// Compiled returns what the packages of this module read of the set. Its type is internal: the other methods are for programs.
+func (s *Set) Compiled() *spec.CompiledSet { return &s.compiled }
+
+// Compile checks a config of this module's own, and returns its set. Its argument's type is internal: programs use [Parse]. The error is an
+// [*Error] with all errors in it.
+func Compile(c spec.Config) (*Set, error) { return compile(c, &document.Report{}) }
+
+// compile checks a config and returns its set. It adds to the errors that reading a file has reported.
+func compile(c spec.Config, report *document.Report) (*Set, error) {
 	spec.Check(report, c)
 	if err := report.Err(); err != nil {
 		return nil, err
 	}
-	s := &Set{
-		config: c.WithDefaults(),
-		byPath: lookup.Table[Policy]{},
-
-		namesAt:     map[string]Diagnostic{},
-		channelAt:   map[string]Diagnostic{},
-		elsewhereAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: c.Elsewhere()}),
-	}
-	for _, key := range []string{spec.BalancingKey, spec.BalancingPolicyKey, spec.HealthKey} {
-		s.channelAt[key] = report.Locate(Diagnostic{Severity: document.SeverityError, Field: key})
-	}
-	s.mode = StrictestMode(Mode(c.Mode))
-	for i, m := range c.Methods {
-		if m.Admission == "REFUSE" {
-			field := document.Item("methodConfig", i) + ".admission"
-			at := Diagnostic{Severity: document.SeverityError, Field: field, Value: m.Admission}
-			s.admissionAt = append(s.admissionAt, report.Locate(at))
-		}
-		for j, name := range m.Names {
-			field := document.Item(document.Item("methodConfig", i)+".name", j)
-			s.namesAt[name] = report.Locate(Diagnostic{Severity: document.SeverityWarning, Field: field})
+	s := &Set{compiled: spec.CompileSet(c, report), byPath: lookup.Table[Policy]{}, mode: StrictestMode(Mode(c.Mode))}
+	for _, m := range c.Methods {
+		for _, name := range m.Names {
 			of := m.Policy
 			of.Idempotency = spec.IdempotencyOf(m.Idempotency, c.Idempotency, name)
 			p := newPolicy(of)

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -49,7 +48,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	get := set.Lookup("/a.B/Get")
-	if s := policies.Spec(get); s.Timeout != 0 || s.Retry != nil {
+	if s := get.Compiled(); s.Timeout != 0 || s.Retry != nil {
 		t.Errorf("the entry for the method takes %+v from another one", s)
 	}
 }
@@ -63,13 +62,13 @@ func TestSpecOfAnotherPolicy(t *testing.T) {
 	}
 	for _, file := range files {
 		for _, p := range decision.Describe(testkit.Must(policy.Load(file))(t)).Policies() {
-			if same := testkit.Must(policies.New(*policies.Spec(p)))(t); !reflect.DeepEqual(*policies.Spec(same), *policies.Spec(p)) {
-				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), *policies.Spec(same), *policies.Spec(p))
+			if same := testkit.Must(policy.CompileOne(p.Compiled().Policy))(t); !reflect.DeepEqual(same.Compiled().Policy, p.Compiled().Policy) {
+				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), same.Compiled().Policy, p.Compiled().Policy)
 			}
 		}
 	}
 	p := mustParse(t, "f", `{"mode": "OFF", "methodConfig": [{"name": [{}], "mode": "OBSERVE"}]}`).Lookup("/a.B/C")
-	if s := policies.Spec(p); s.Mode != "OBSERVE" {
+	if s := p.Compiled(); s.Mode != "OBSERVE" {
 		t.Errorf("%+v; want what the entry says", s)
 	}
 }
@@ -81,7 +80,7 @@ func TestSetSourceAndHash(t *testing.T) {
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]; set.Source() != "etc/retry.yaml" || set.Hash() != want {
 		t.Errorf("%q %q; want etc/retry.yaml %q", set.Source(), set.Hash(), want)
 	}
-	made, err := policies.NewSet(spec.Config{})
+	made, err := policy.Compile(spec.Config{})
 	if err != nil || made.Source() != "" || made.Hash() != "" {
 		t.Errorf("made from Go values: %q %q, %v", made.Source(), made.Hash(), err)
 	}

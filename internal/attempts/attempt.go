@@ -8,7 +8,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -159,7 +158,7 @@ func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 // follows reports whether an attempt needs no successor: under a retry policy, a later attempt was sent when it was slow, and
 // still runs.
 func (c *Call) follows(a *attempt) bool {
-	if policies.Hedge(c.set.Policy) != nil {
+	if c.set.Policy.Compiled().Hedge != nil {
 		return false
 	}
 	newest := c.newestAttempt()
@@ -224,7 +223,7 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 // reportHung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
 // budget, whatever has ended the attempt: a hanging server must not look healthy.
 func (c *Call) reportHung(a *attempt, r *Result, at time.Duration) bool {
-	if !r.Local || !a.slow || policies.Hedge(c.set.Policy) != nil {
+	if !r.Local || !a.slow || c.set.Policy.Compiled().Hedge != nil {
 		return false
 	}
 	if !r.Foreign {

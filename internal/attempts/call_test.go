@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -44,7 +43,7 @@ func tracePolicies(t testing.TB) map[string]*policy.Policy {
 			h.MaxAttempts, h.Quantile = 3, 0.95
 		}),
 	} {
-		p, err := policies.New(of)
+		p, err := policy.CompileOne(of)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -475,7 +474,7 @@ func TestTraces(t *testing.T) {
 func TestSlowAfter(t *testing.T) {
 	t.Parallel()
 	for quantile, want := range map[int]int{0: 50, 5: 10, 20: 20, 80: 80, 300: 80} {
-		p, err := policies.New(spec.Policy{Hedge: &spec.Hedge{
+		p, err := policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{
 			MaxAttempts: 2, HedgingDelay: at(50), Quantile: 0.95, MinDelay: at(10), MaxDelay: at(80),
 			NonFatalStatusCodes: []codes.Code{codes.Unavailable},
 		}})

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -293,9 +292,9 @@ func (m *model) checkSend(step Step) {
 func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	switch {
-	case m.since >= m.limit(), m.forbidden, m.set.InSequence && policies.Hedge(p) != nil:
+	case m.since >= m.limit(), m.forbidden, m.set.InSequence && p.Compiled().Hedge != nil:
 		return
-	case policies.Hedge(p) == nil && p.PerAttemptTimeout() == 0:
+	case p.Compiled().Hedge == nil && p.PerAttemptTimeout() == 0:
 		return
 	}
 	if slowAt := a.began + m.slowAfter(); slowAt < m.set.Deadline {
@@ -307,12 +306,12 @@ func (m *model) arm(a *modelAttempt) {
 func (m *model) slowAfter() time.Duration {
 	p := m.set.Policy
 	switch {
-	case policies.Hedge(p) == nil:
+	case p.Compiled().Hedge == nil:
 		return p.PerAttemptTimeout()
-	case m.set.Method != nil && policies.Hedge(p).Quantile > 0 && m.quantile > 0:
+	case m.set.Method != nil && p.Compiled().Hedge.Quantile > 0 && m.quantile > 0:
 		return m.quantile
 	default:
-		return policies.Hedge(p).HedgingDelay
+		return p.Compiled().Hedge.HedgingDelay
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -259,7 +258,7 @@ func modelPolicies() []*policy.Policy {
 		if i%8 != 0 && one(3) {
 			s.MaxPushback = at(100)
 		}
-		p, err := policies.New(s)
+		p, err := policy.CompileOne(s)
 		if err != nil {
 			panic(err)
 		}

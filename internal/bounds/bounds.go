@@ -20,9 +20,6 @@ type Field struct {
 	Unit      string  // of value and bounds: "s", or ""
 }
 
-// Of returns the fields of a budget.Config. Package budget sets it, since this package cannot import it.
-var Of func(config any) []Field
-
 // Error is an error in one field of a config.
 type Error struct {
 	Field   string

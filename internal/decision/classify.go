@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -33,7 +32,7 @@ type Class struct {
 func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: codeOf(p, out)}
 	is.codeSpec = codeSpecOf(p, is.code)
-	is.Retryable = out.Again || slices.Contains(policies.Retry(p).RetryableStatusCodes, is.code)
+	is.Retryable = out.Again || slices.Contains(p.Compiled().Extra.RetryableStatusCodes, is.code)
 	return is
 }
 
@@ -52,7 +51,7 @@ func (is *Class) Fails() bool {
 
 // settings returns the settings for the code: its own, and the policy's where it has none.
 func (is *Class) settings(p *policy.Policy) (maxAttempts int, b *spec.Backoff) {
-	maxAttempts, b = p.MaxAttempts(), &policies.Retry(p).Backoff
+	maxAttempts, b = p.MaxAttempts(), &p.Compiled().Extra.Backoff
 	if own := is.codeSpec; own != nil {
 		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)
 	}
@@ -69,8 +68,8 @@ func codeOf(p *policy.Policy, out *Outcome) codes.Code {
 
 // codeSpecOf returns a code's own settings, or nil if it has none.
 func codeSpecOf(p *policy.Policy, code codes.Code) *spec.Code {
-	for i := range policies.Retry(p).PerCode {
-		own := &policies.Retry(p).PerCode[i]
+	for i := range p.Compiled().Extra.PerCode {
+		own := &p.Compiled().Extra.PerCode[i]
 		if slices.Contains(own.Codes, code) {
 			return own
 		}
@@ -94,7 +93,7 @@ func isCut(st *status.Status) bool {
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
 func codeOfCut(p *policy.Policy) codes.Code {
-	if codeSpecOf(p, codes.Internal) == nil && slices.Contains(policies.Retry(p).RetryableStatusCodes, codes.Unavailable) {
+	if codeSpecOf(p, codes.Internal) == nil && slices.Contains(p.Compiled().Extra.RetryableStatusCodes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal

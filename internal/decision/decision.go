@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/evidence"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -115,7 +114,7 @@ func Decide(s *Situation) Decision {
 		return no(policy.ReasonNotIdempotent)
 	case s.Followed:
 		return no(policy.ReasonFollowed)
-	case s.InRetry && policies.Retry(p).Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
+	case s.InRetry && p.Compiled().Extra.Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
 		return no(policy.ReasonChainStop)
 	case s.Off != "":
 		return no(s.Off)
@@ -170,10 +169,10 @@ const atOnceWithin = time.Millisecond
 
 // BackoffOf returns the backoff of a policy; for a hedging policy, which only waits for connections, a usual one.
 func BackoffOf(p *policy.Policy) spec.Backoff {
-	if policies.Hedge(p) != nil {
+	if p.Compiled().Hedge != nil {
 		return resumption
 	}
-	return policies.Retry(p).Backoff
+	return p.Compiled().Extra.Backoff
 }
 
 // Forbids reports whether a pushback prevents further attempts: it says stop, or its delay is longer than the policy allows.
@@ -183,10 +182,10 @@ func Forbids(p *policy.Policy, push Pushback) bool { return push.Stop || push.De
 func (s *Situation) next(b *spec.Backoff) Decision {
 	p := s.Policy
 	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: s.Pushback}
-	if !s.InSequence && (policies.Hedge(p) != nil || s.TimedOut && p.Parallel()) {
+	if !s.InSequence && (p.Compiled().Hedge != nil || s.TimedOut && p.Parallel()) {
 		d.Reason = policy.ReasonHedge
 	}
-	if s.Resumes && policies.Hedge(p) != nil {
+	if s.Resumes && p.Compiled().Hedge != nil {
 		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
 	servers := s.Pushback.After(s.Chance)
@@ -211,8 +210,8 @@ func (s *Situation) next(b *spec.Backoff) Decision {
 // stream is resumed, or if the code has its own backoff.
 func (s *Situation) atOnce(b *spec.Backoff) bool {
 	p := s.Policy
-	return policies.Retry(p).FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
-		s.code != codes.ResourceExhausted && b == &policies.Retry(p).Backoff
+	return p.Compiled().Extra.FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
+		s.code != codes.ResourceExhausted && b == &p.Compiled().Extra.Backoff
 }
 
 // Commit is the reason why an attempt is the only one of its call. Metrics, logs and errors print it with

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -264,7 +263,7 @@ func TestDecidePushbackIsFloor(t *testing.T) {
 
 func TestDecideLongestPushback(t *testing.T) {
 	t.Parallel()
-	patient := *policies.Spec(mustPolicy(t, nil))
+	patient := mustPolicy(t, nil).Compiled().Policy
 	patient.MaxPushback = math.MaxInt64
 	p := compiled(t, patient)
 	out := decision.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
@@ -312,7 +311,7 @@ func TestDecideAllocations(t *testing.T) {
 
 func ExampleDecide() {
 	retry := spec.UsualRetry()
-	p, err := policies.New(spec.Policy{Retry: &retry})
+	p, err := policy.CompileOne(spec.Policy{Retry: &retry})
 	if err != nil {
 		fmt.Println(err)
 		return

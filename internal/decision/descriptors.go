@@ -239,7 +239,7 @@ func (s *Set) Lacking() []policy.Diagnostic { return slices.Clone(s.lacking()) }
 func (s *Set) warnLacking() (list []policy.Diagnostic) {
 	for _, p := range s.Policies() {
 		if why := s.Lacks(p.Name()); why != "" && mayMatch(p.Name()) {
-			d := s.Place(p.Name())
+			d := s.Compiled().NamesAt[p.Name()]
 			d.Value, d.Message = strconv.Quote(p.Name()), "matches nothing: "+why
 			list = append(list, d)
 		}

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -29,7 +28,7 @@ const (
 // compiled is a checked spec, compiled.
 func compiled(t testing.TB, s spec.Policy) *policy.Policy {
 	t.Helper()
-	p, err := policies.New(s)
+	p, err := policy.CompileOne(s)
 	if err != nil {
 		t.Fatal(err)
 	}

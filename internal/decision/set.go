@@ -8,9 +8,6 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -35,18 +32,6 @@ func DescribeBy(s *policy.Set, d Descriptors) *Set {
 	described.undeclared = sync.OnceValue(described.noteUndeclared)
 	return described
 }
-
-// Config returns the set's config, as [policies.Config] does.
-func (s *Set) Config() *spec.Config { return policies.Config(s.Set) }
-
-// Channel returns the keys of the file that gRPC itself implements, as [inside.Channel] does.
-func (s *Set) Channel() (config string, at policy.Diagnostic) { return inside.Channel(s.Set) }
-
-// KeyPlace returns where the file has a key of the channel, as [inside.KeyPlace] does.
-func (s *Set) KeyPlace(key string) policy.Diagnostic { return inside.KeyPlace(s.Set, key) }
-
-// Place returns where the config has a name, as [inside.Place] does.
-func (s *Set) Place(name string) policy.Diagnostic { return inside.Place(s.Set, name) }
 
 // ClientStreams reports whether descriptors show that the client of "/service/method" sends a stream. The attempts of such a
 // call never run in parallel: a hedgingPolicy sends the next attempt after a failure, and perAttemptTimeout replaces the slow

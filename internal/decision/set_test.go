@@ -6,7 +6,6 @@ package decision_test
 import (
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -47,7 +46,7 @@ func TestLookup(t *testing.T) {
 		if p != set.Policies()[index] {
 			t.Errorf("%s: %v; want number %d", method, p.Name(), index)
 		}
-		if own := compiled(t, *policies.Spec(p)); own.Name() != "" {
+		if own := compiled(t, p.Compiled().Policy); own.Name() != "" {
 			t.Errorf("%s: a policy on its own has the name %s", method, own.Name())
 		}
 	}

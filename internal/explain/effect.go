@@ -8,7 +8,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -48,7 +47,7 @@ func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 	e.Safe, e.Because = safe(set, e.Policy, method)
 	e.Attempts = min(e.Policy.MaxAttempts(), maxAttempts)
 	e.Alone = set.ClientStreams(method)
-	spec := policies.Spec(e.Policy)
+	spec := e.Policy.Compiled()
 	switch {
 	case spec.Retry == nil && spec.Hedge == nil:
 		return e
@@ -72,7 +71,7 @@ func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 func (e *Effect) Why() string {
 	switch p := e.Policy; {
 	case p == nil:
-	case e.Strategy == Once && p.Mode() == policy.ModeOff && (policies.Spec(p).Retry != nil || policies.Spec(p).Hedge != nil):
+	case e.Strategy == Once && p.Mode() == policy.ModeOff && (p.Compiled().Retry != nil || p.Compiled().Hedge != nil):
 		return "the mode is OFF"
 	case e.Strategy == Once:
 		return "the entry has no retryPolicy or hedgingPolicy"
@@ -92,7 +91,7 @@ func entry(p *policy.Policy) string {
 
 func safe(set *decision.Set, p *policy.Policy, method string) (yes bool, because string) {
 	key, named := p.IdempotencyKey(), !strings.HasSuffix(p.Name(), "/")
-	switch said := policies.Spec(p).Idempotency; {
+	switch said := p.Compiled().Idempotency; {
 	case key != "":
 		return true, "sends an idempotency key, " + key
 	case said == "ASSUME" && named:
@@ -109,7 +108,7 @@ func safe(set *decision.Set, p *policy.Policy, method string) (yes bool, because
 }
 
 func budgetOf(set *decision.Set, p *policy.Policy) (name string, rule budget.Config) {
-	config := set.Config()
+	config := set.Compiled()
 	switch name = p.Budget(); {
 	case name == "NONE":
 		return "none", nil

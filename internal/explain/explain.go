@@ -20,7 +20,6 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -217,7 +216,7 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 
 // waitsInGRPC reports whether attempts wait in gRPC for a connection.
 func (a *Answer) waitsInGRPC() bool {
-	wait := policies.Spec(a.Policy).WaitForReady
+	wait := a.Policy.Compiled().WaitForReady
 	return wait != nil && *wait
 }
 

@@ -17,7 +17,7 @@ const balancingKey = spec.BalancingKey
 
 // elsewhere returns the loadBalancingConfig, if it sends retries to another backend.
 func (l *linter) elsewhere() string {
-	channel, _ := l.set.Channel()
+	channel := l.set.Compiled().Channel()
 	return balancing.Config(channel)
 }
 

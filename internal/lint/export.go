@@ -16,7 +16,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
@@ -42,9 +41,9 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	var (
 		plain plainConfig
 		n     configNotes
-		c     = set.Config()
+		c     = set.Compiled()
 	)
-	channel, _ := set.Channel()
+	channel := set.Compiled().Channel()
 	_ = json.Unmarshal([]byte(channel), &plain) // the set is checked
 	if needsElsewhere(plain.LoadBalancingConfig) {
 		n.add(balancingKey, "", "clients without stagger refuse the whole config; list {round_robin: {}} behind "+balancing.Policy)
@@ -137,9 +136,9 @@ func split(set *decision.Set, m spec.MethodConfig) (parts []spec.MethodConfig, l
 	safe, rest := m, m
 	safe.Names, safe.Idempotency = nil, "ASSUME"
 	rest.Names, rest.Retry, rest.Hedge, rest.IdempotencyKey = nil, nil, nil, ""
-	keyed := m.IdempotencyKey != "" && cmp.Or(m.Idempotency, set.Config().Idempotency) != "ASSUME"
+	keyed := m.IdempotencyKey != "" && cmp.Or(m.Idempotency, set.Compiled().Idempotency) != "ASSUME"
 	for j, name := range m.Names {
-		declared := policies.Spec(set.Lookup(name)).Idempotency
+		declared := set.Lookup(name).Compiled().Idempotency
 		if declared == "ASSUME" && !keyed {
 			safe.Names = append(safe.Names, name)
 			continue
@@ -341,7 +340,7 @@ func (n *configNotes) unsafe(set *decision.Set, path string, m spec.MethodConfig
 		return
 	}
 	for _, name := range m.Names {
-		switch said := policies.Spec(set.Lookup(name)).Idempotency; said {
+		switch said := set.Lookup(name).Compiled().Idempotency; said {
 		case "ASSUME":
 			continue
 		case "NONE":

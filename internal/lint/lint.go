@@ -21,7 +21,6 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
@@ -47,7 +46,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		return wrong.Diagnostics
 	}
-	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: policies.Config(parsed)}
+	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: &parsed.Compiled().Config}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBalancers()
@@ -434,7 +433,7 @@ func (l *linter) listDeclared(path string, m spec.MethodConfig) {
 	}
 	var only []string
 	for i, name := range m.Names {
-		if policies.Spec(l.set.Lookup(name)).Idempotency != "ASSUME" || !l.set.Matches(name) {
+		if l.set.Lookup(name).Compiled().Idempotency != "ASSUME" || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)

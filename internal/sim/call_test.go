@@ -19,7 +19,6 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -92,7 +91,7 @@ func played(t *testing.T, set *policy.Set, step testserver.Step) string {
 	t.Helper()
 	server := testserver.Start(t)
 	server.On(method, step)
-	retrier := testkit.Must(interceptor.New(set, grpctest.WithRandom(func() float64 { return 0 })))(t)
+	retrier := testkit.Must(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 })))(t)
 	conn := server.Dial(t, retrier.DialOptions()...)
 	conn.Connect()
 	synctest.Wait()

@@ -16,7 +16,6 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -54,7 +53,7 @@ func (c *Call) maxAttempts(set *decision.Set) int {
 	if c.Attempts > 0 || set == nil {
 		return max(c.Attempts, 1)
 	}
-	return set.Config().MaxAttemptsLimit
+	return set.Compiled().MaxAttemptsLimit
 }
 
 // nextBackend returns the next backend in round-robin order, for a connection that starts at a random one.
@@ -100,7 +99,7 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 
 // setPolicy looks up the policy and the budget of the calls, as a Retrier does.
 func (l *link) setPolicy(r *retriers, method string) error {
-	once, err := policies.New(spec.Policy{}) // calls without a policy have one attempt
+	once, err := policy.CompileOne(spec.Policy{}) // calls without a policy have one attempt
 	if err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 		return nil
 	}
 	if l.known[client] == nil {
-		l.known[client] = new(l.methods[client].For(policies.Quantile(l.policy), now))
+		l.known[client] = new(l.methods[client].For(l.policy.Compiled().Quantile(), now))
 	}
 	return l.known[client]
 }
@@ -180,7 +179,7 @@ func newRetriers(set *decision.Set, processes int) *retriers {
 	}
 	most := defaults.MaxWaiting
 	if set != nil {
-		most = set.Config().MaxWaiting
+		most = set.Compiled().MaxWaiting
 	}
 	for i := range r.slots {
 		r.slots[i].most = int32(min(most, 1<<30))
@@ -236,14 +235,14 @@ type budgetKey struct{ name, target, service string }
 // budgetsFor returns the budget that pays for a method's calls by a policy.
 func (r *retriers) budgetsFor(p *policy.Policy, target, method string) (*budgets, error) {
 	name := p.Budget()
-	if r.set == nil || name == "NONE" || p.MaxAttempts() < 2 && r.set.Config().RetryThrottling == nil {
+	if r.set == nil || name == "NONE" || p.MaxAttempts() < 2 && r.set.Compiled().RetryThrottling == nil {
 		return &budgets{unlimited: true}, nil
 	}
 	of := spec.Budget{}
-	if throttle := r.set.Config().RetryThrottling; throttle != nil {
+	if throttle := r.set.Compiled().RetryThrottling; throttle != nil {
 		of.Config = *throttle
 	}
-	for _, named := range r.set.Config().Budgets {
+	for _, named := range r.set.Compiled().Budgets {
 		if named.Name == name {
 			of = named
 		}

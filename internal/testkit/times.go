@@ -30,7 +30,7 @@ func (t *Times) Draw() time.Duration {
 	return time.Duration(float64(t.median) * math.Exp(t.sigma*t.random.NormFloat64()))
 }
 
-// Chance draws a number in [0, 1), as grpctest.WithRandom wants it.
+// Chance draws a number in [0, 1), as interceptor.WithRandom wants it.
 func (t *Times) Chance() float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

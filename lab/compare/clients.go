@@ -19,10 +19,10 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/observe/otelstagger"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // The called methods.
@@ -188,7 +188,7 @@ func retrier(p spec.Policy, options ...interceptor.Option) (setup, error) {
 	if p.Hedge != nil || p.Retry != nil && p.Retry.Budget == budgetName {
 		config.Budgets = []spec.Budget{{Name: budgetName, Config: bucket}}
 	}
-	set, err := policies.NewSet(config)
+	set, err := policy.Compile(config)
 	if err != nil {
 		return setup{}, err
 	}

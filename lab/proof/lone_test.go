@@ -21,10 +21,8 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -167,8 +165,8 @@ func (l *lone) play(t *testing.T) string {
 			steps = append(steps, l.servedIn(i).step(i+1, false))
 		}
 		server.On("*", steps...)
-		set := testkit.Must(policies.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: l.spec}}}))(t)
-		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(listener(panics)), grpctest.WithRandom(panics.float),
+		set := testkit.Must(policy.Compile(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: l.spec}}}))(t)
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(listener(panics)), interceptor.WithRandom(panics.float),
 			interceptor.WithBudget("", func(string) budget.Budget { return books }),
 			interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker }),
 			interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { time.Sleep(l.lag) }}),
@@ -193,7 +191,7 @@ func (l *lone) play(t *testing.T) string {
 		}
 		conn := server.Dial(t, append(retrier.DialOptions(), soon, grpc.WithChainStreamInterceptor(inner))...)
 
-		p := testkit.Must(policies.New(l.spec))(t)
+		p := testkit.Must(policy.CompileOne(l.spec))(t)
 		told := &story{findings: f, name: "the stream", most: p.MaxAttempts(), attempts: map[int]bool{}}
 		told.single = told.most < 2 || l.mode == policy.ModeOff
 		seen := l.live(context.WithValue(context.Background(), storyKey{}, told), conn, func() {

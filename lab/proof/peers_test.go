@@ -27,7 +27,6 @@ import (
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -66,7 +65,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 			name = `{"service": "proof.Service"}`
 		}
 		set := testkit.Must(policy.Parse("policy.json", fmt.Appendf(nil, `{%s"methodConfig": [{"name": [%s], %s}]}`, s.rest, name, s.entry)))(t)
-		retrier := testkit.Must(interceptor.New(set, grpctest.WithRandom(func() float64 { return 0.5 }),
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }),
 			interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 		defer retrier.Close()
 		between := retrier.DialOptions()

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -107,7 +106,7 @@ func (s *storm) set(t *testing.T, p spec.Policy) *policy.Set {
 	if s.unsafe {
 		name = "/proof.Service/"
 	}
-	return testkit.Must(policies.NewSet(spec.Config{MaxWaiting: 10, Methods: []spec.MethodConfig{{Names: []string{name}, Policy: p}}}))(t)
+	return testkit.Must(policy.Compile(spec.Config{MaxWaiting: 10, Methods: []spec.MethodConfig{{Names: []string{name}, Policy: p}}}))(t)
 }
 
 func (s *storm) newBudget(t *testing.T) budget.Budget {

@@ -19,7 +19,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -54,7 +53,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w.circuit = &circuit{findings: f, panics: panics}
 	w.server = testserver.Start(t, testserver.Keep(0), faults.Observe(w.seen))
 	w.server.On("*", testserver.Func(w.serves))
-	p, err := policies.New(s.spec)
+	p, err := policy.CompileOne(s.spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +136,7 @@ func (w *weather) checkMemory() {
 	if err := w.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}); err != nil {
 		w.add("mode: %v", err)
 	}
-	p, err := policies.New(spec.Policy{Retry: &spec.Retry{
+	p, err := policy.CompileOne(spec.Policy{Retry: &spec.Retry{
 		MaxAttempts: 5, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 		Backoff: spec.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
 	}})

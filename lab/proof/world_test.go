@@ -25,7 +25,6 @@ import (
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -136,7 +135,7 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 		if err != nil {
 			t.Fatal(err)
 		}
-		options := []interceptor.Option{e.observer(), grpctest.WithRandom(func() float64 { return 0 })}
+		options := []interceptor.Option{e.observer(), interceptor.WithRandom(func() float64 { return 0 })}
 		config = "{}" // they don't come from the resolver
 		if retrier, err = interceptor.New(set, options...); err != nil {
 			t.Fatal(err)

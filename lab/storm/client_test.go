@@ -26,7 +26,6 @@ import (
 	_ "github.com/stagger-go/stagger/admission"
 	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/testkit/grpctest"
 	"github.com/stagger-go/stagger/lab/outage"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/policy"
@@ -228,7 +227,7 @@ func stagger(s storm, retries where, with string, options ...interceptor.Option)
 	}
 	var mu sync.Mutex
 	numbers := rand.New(rand.NewPCG(1, s.process))
-	chance := grpctest.WithRandom(func() float64 {
+	chance := interceptor.WithRandom(func() float64 {
 		mu.Lock()
 		defer mu.Unlock()
 		return numbers.Float64()

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
@@ -80,7 +79,7 @@ func hangs(method string, deadline time.Duration, rate float64, times sim.Distri
 // planClients returns clients with the settings of a policy with attempt timeouts: those that have none leave it out.
 func planClients(t testing.TB, set *policy.Set, method string) []client {
 	t.Helper()
-	p := policies.Spec(set.Lookup(method))
+	p := set.Lookup(method).Compiled()
 	plan := peers.Plan{
 		Attempts: p.Retry.MaxAttempts, Initial: p.Retry.Backoff.Initial, Max: p.Retry.Backoff.Max, Jitter: jitter,
 		AttemptTimeout: p.Retry.PerAttemptTimeout,

@@ -14,12 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
-	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 )
 
@@ -74,9 +71,8 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 	}
 	retrier := p.retriers[number-1]
 	is := retrier.State()
-	files, _ := inside.Descriptors(retrier).([]*protoregistry.Files)
-	question.MaxAttempts, question.DefaultTimeout = policies.Config(is.Policies).MaxAttemptsLimit, is.DefaultTimeout
-	a := explain.Explain(decision.Describe(is.Policies, files...), question, explain.Draw(1))
+	question.MaxAttempts, question.DefaultTimeout = is.Policies.Compiled().MaxAttemptsLimit, is.DefaultTimeout
+	a := explain.Explain(decision.Describe(is.Policies, retrier.Descriptors()...), question, explain.Draw(1))
 	e.Answer = a.Text()
 	return e, nil
 }

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -33,7 +32,7 @@ func TestDecisionLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := newScene(t), new(decisionLog)
 		s.On("*", testserver.Fail(codes.Unavailable, "down").Times(1), testserver.Fail(codes.NotFound, strings.Repeat("ä", 400)))
-		stop := inside.AddObserver(s.retrier, l.observer())
+		stop := s.retrier.AddObserver(l.observer())
 		_ = s.call(t, getOrder)
 		if got, want := logged(l), []string{"1 Unavailable retry true", "2 NotFound non_retryable false"}; !slices.Equal(got, want) {
 			t.Errorf("%q; want %q", got, want)

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/inside"
 )
 
 //go:embed page.html page.css page.js icon.svg
@@ -45,7 +44,7 @@ func newPage(c Config, retriers []*interceptor.Retrier) *page {
 	for _, r := range retriers {
 		log := new(decisionLog)
 		p.logs = append(p.logs, log)
-		runtime.AddCleanup(p, func(stop func()) { stop() }, inside.AddObserver(r, log.observer()))
+		runtime.AddCleanup(p, func(stop func()) { stop() }, r.AddObserver(log.observer()))
 	}
 	runtime.AddCleanup(p, func(h *history) { h.stopped.Store(true) }, p.history)
 	return p

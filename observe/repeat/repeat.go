@@ -45,8 +45,7 @@ func ForTests(ignore func(method string, reply proto.Message)) interceptor.Optio
 	return func(r *interceptor.Retrier) error {
 		x := &repeater{ignore: ignore, reported: map[string]bool{}}
 		x.ctx, x.cancel = context.WithCancel(context.Background())
-		repeating.Install(r, x)
-		return nil
+		return interceptor.WithRepeater(x)(r)
 	}
 }
 

@@ -28,7 +28,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/repeat"
@@ -73,7 +72,7 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 			s.Retry = &retry
 			return spec.MethodConfig{Names: []string{name}, Policy: s}
 		}
-		set := testkit.Must(policies.NewSet(spec.Config{Methods: []spec.MethodConfig{
+		set := testkit.Must(policy.Compile(spec.Config{Methods: []spec.MethodConfig{
 			entry(named, spec.Policy{Timeout: time.Minute}), entry(keyed, spec.Policy{IdempotencyKey: "idempotency-key"}),
 			entry("/test.Service/", spec.Policy{}), entry("/test.Assumed/", spec.Policy{Idempotency: "ASSUME"}),
 			entry(off, spec.Policy{Mode: "OFF"}),
@@ -221,7 +220,7 @@ func TestForTests_Declared(t *testing.T) {
 			{none, nil, 1},
 			{off, nil, 1},
 			{named, []grpc.CallOption{interceptor.Disable()}, 1},
-			{named, []grpc.CallOption{interceptor.Policy(testkit.Must(policies.New(spec.Policy{Idempotency: "NONE"}))(t))}, 1},
+			{named, []grpc.CallOption{interceptor.Policy(testkit.Must(policy.CompileOne(spec.Policy{Idempotency: "NONE"}))(t))}, 1},
 		} {
 			s.Reset()
 			s.call(t, row.method, row.opts...)

@@ -41,7 +41,8 @@ func withoutExample(p *packages.Package) (missing []string) {
 		}
 	}
 	for _, name := range p.Types.Scope().Names() {
-		if _, ok := p.Types.Scope().Lookup(name).(*types.Func); ok && token.IsExported(name) && !used[name] {
+		o := p.Types.Scope().Lookup(name)
+		if _, ok := o.(*types.Func); ok && o.Exported() && !forThisModule(o) && !used[name] {
 			missing = append(missing, name)
 		}
 	}

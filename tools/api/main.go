@@ -9,7 +9,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"go/token"
 	"go/types"
 	"log"
 	"os"
@@ -80,12 +79,18 @@ func load(dir string, patterns []string) []*packages.Package {
 func names(pkg *types.Package) []string {
 	l := lister{qualify: types.RelativeTo(pkg)}
 	for _, name := range pkg.Scope().Names() {
-		if token.IsExported(name) {
-			l.object(pkg.Scope().Lookup(name))
+		if o := pkg.Scope().Lookup(name); o.Exported() && !forThisModule(o) {
+			l.object(o)
 		}
 	}
 	slices.Sort(l.lines)
 	return l.lines
+}
+
+// forThisModule reports whether a function or method is for packages of this module only: its signature has a type that programs can't name.
+func forThisModule(o types.Object) bool {
+	_, ok := o.(*types.Func)
+	return ok && strings.Contains(o.Type().String(), "/internal/")
 }
 
 type lister struct {
@@ -141,7 +146,7 @@ func (l *lister) members(name string, t types.Type) {
 	t = types.Unalias(t)
 	if named, ok := t.(*types.Named); ok {
 		for m := range named.Methods() {
-			if m.Exported() {
+			if m.Exported() && !forThisModule(m) {
 				l.add("method (%s) %s%s", name, m.Name(), strings.TrimPrefix(types.TypeString(m.Type(), l.qualify), "func"))
 			}
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/evidence"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -76,7 +75,7 @@ func TestLoadPage_Default(t *testing.T) {
 		t.Fatalf("%d policy files; want one", len(files))
 	}
 	set := testkit.Must(policy.Parse("retry.yaml", []byte(files[0])))(t)
-	budgets := policies.Config(set).Budgets
+	budgets := set.Compiled().Budgets
 	if len(budgets) != 1 || budgets[0].Config != budget.Default() || budgets[0].Scope != "TARGET" {
 		t.Errorf("the file has %+v; want the default, %+v", budgets, budget.Default())
 	}

@@ -18,8 +18,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/lookup"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -31,7 +29,7 @@ import (
 // as after a change of a comment, differ only in the hash.
 func Of(before, after *policy.Set) []string {
 	d := differences{methods: map[change][]string{}}
-	was, is := *policies.Config(before), *policies.Config(after)
+	was, is := before.Compiled().Config, after.Compiled().Config
 	methodsBefore, methodsAfter := methodsOf(before, was), methodsOf(after, is)
 	short := shortNames(methodsBefore, methodsAfter)
 	d.items("", methodsBefore, methodsAfter, func(name string) string { return short[name] })
@@ -178,7 +176,7 @@ func (d *differences) channel(before, after *policy.Set) {
 
 func channelOf(set *policy.Set) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
-	text, _ := inside.Channel(set)
+	text := set.Compiled().Channel()
 	_ = json.Unmarshal([]byte(text), &keys) // the set has encoded it
 	return keys
 }
@@ -240,7 +238,7 @@ func methodsOf(set *policy.Set, c spec.Config) map[string]any {
 	list := map[string]any{}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
-			list[name] = *policies.Spec(set.Lookup(name))
+			list[name] = set.Lookup(name).Compiled().Policy
 		}
 	}
 	return list

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/changes"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -86,7 +85,7 @@ func TestOf(t *testing.T) {
 func TestOf_Throttling(t *testing.T) {
 	t.Parallel()
 	set := func(tokens int) *policy.Set {
-		return testkit.Must(policies.NewSet(spec.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
+		return testkit.Must(policy.Compile(spec.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
 	}
 	if got := changes.Of(set(10), set(20)); len(got) != 1 || got[0] != "maxTokens of retryThrottling 10 → 20" {
 		t.Errorf("%q", got)

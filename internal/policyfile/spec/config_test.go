@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -94,7 +93,7 @@ func TestNewSetRefuses(t *testing.T) {
 	} {
 		c := goodConfig()
 		row.spoil(&c, c.Methods[0].Retry)
-		set, err := policies.NewSet(c)
+		set, err := policy.Compile(c)
 		if err == nil || err.Error() != row.want || set != nil {
 			t.Errorf("NewSet = %v, %v; want the error %s", set, err, row.want)
 		}
@@ -116,7 +115,7 @@ func TestNewSetAccepts(t *testing.T) {
 	} {
 		c := goodConfig()
 		set(&c)
-		if _, err := policies.NewSet(c); err != nil {
+		if _, err := policy.Compile(c); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -126,15 +125,15 @@ func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
 	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &spec.Backoff{Initial: 1, Max: 1, Multiplier: 1}}}
-	set := testkit.Must(policies.NewSet(c))(t)
-	if got := policies.Config(set).MaxWaiting; got != 10_000 {
+	set := testkit.Must(policy.Compile(c))(t)
+	if got := set.Compiled().MaxWaiting; got != 10_000 {
 		t.Errorf("%d calls may wait; want 10,000", got)
 	}
-	if own := policies.Spec(set.Lookup("/a.B/C")).Retry.PerCode[0].Backoff; own.Jitter != "FULL" || own.Growth != "EXPONENTIAL" {
+	if own := set.Lookup("/a.B/C").Compiled().Retry.PerCode[0].Backoff; own.Jitter != "FULL" || own.Growth != "EXPONENTIAL" {
 		t.Errorf("a code's own backoff is %+v; want the words of the defaults", own)
 	}
-	if p := set.Lookup("/a.B/C"); p == nil || policies.Spec(p).Retry.MaxAttempts != 3 || policies.Spec(p).Retry.Budget != "b" ||
-		policies.Spec(p).Retry.PerAttemptTimeout != 0 {
+	if p := set.Lookup("/a.B/C"); p == nil || p.Compiled().Retry.MaxAttempts != 3 || p.Compiled().Retry.Budget != "b" ||
+		p.Compiled().Retry.PerAttemptTimeout != 0 {
 		t.Errorf("Lookup = %+v", p)
 	}
 }
@@ -142,7 +141,7 @@ func TestNewSetDefaults(t *testing.T) {
 // TestNewRefuses checks a policy without a set: its fields have no file and no entry.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := policies.New(spec.Policy{Timeout: -1, Retry: &spec.Retry{}})
+	_, err := policy.CompileOne(spec.Policy{Timeout: -1, Retry: &spec.Retry{}})
 	fault, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		t.Fatalf("New = %v; want a *policy.Error", err)
@@ -211,8 +210,8 @@ func TestConfigRules(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: one mistake gives more than one problem:\n%v", row.rule, err)
 		}
-		if err == nil && strings.HasPrefix(row.rule, "attempts: more") && policies.Spec(set.Lookup("/a/b")).Retry.MaxAttempts != 100 {
-			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, policies.Spec(set.Lookup("/a/b")).Retry.MaxAttempts)
+		if err == nil && strings.HasPrefix(row.rule, "attempts: more") && set.Lookup("/a/b").Compiled().Retry.MaxAttempts != 100 {
+			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, set.Lookup("/a/b").Compiled().Retry.MaxAttempts)
 		}
 	}
 }
@@ -234,7 +233,7 @@ func TestNewSetCopies(t *testing.T) {
 		Budgets:         []spec.Budget{{Name: "b", Config: budget.Default()}},
 		RetryThrottling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
-	set := testkit.Must(policies.NewSet(config))(t)
+	set := testkit.Must(policy.Compile(config))(t)
 	if config.Methods[0].Retry != &retry || retry.OnAttemptTimeout != "" || slow.Growth != "" {
 		t.Errorf("NewSet has changed the caller's own: %+v, %+v", config.Methods[0].Retry, slow)
 	}
@@ -252,18 +251,18 @@ func TestNewSetCopies(t *testing.T) {
 	config.RetryThrottling.MaxTokens = 0
 
 	p := set.Lookup("/a.B/C")
-	if own := policies.Spec(p).Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
+	if own := p.Compiled().Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
 		t.Errorf("the settings of a code are %+v", own)
 	}
-	if h := policies.Spec(set.Lookup("/a.B/D")).Hedge; h.MaxAttempts != 3 || h.NonFatalStatusCodes[0] != codes.Unavailable {
+	if h := set.Lookup("/a.B/D").Compiled().Hedge; h.MaxAttempts != 3 || h.NonFatalStatusCodes[0] != codes.Unavailable {
 		t.Errorf("the hedging policy is %+v", h)
 	}
-	if s := policies.Spec(p); !*s.WaitForReady || *s.MaxResponseMessageBytes != 8 || policies.Config(set).Methods[0].Names[0] != "/a.B/C" {
-		t.Errorf("the policy is %+v, of %v", s, policies.Config(set).Methods[0].Names)
+	if s := p.Compiled(); !*s.WaitForReady || *s.MaxResponseMessageBytes != 8 || set.Compiled().Methods[0].Names[0] != "/a.B/C" {
+		t.Errorf("the policy is %+v, of %v", s, set.Compiled().Methods[0].Names)
 	}
-	if policies.Spec(p).Retry.MaxAttempts != 3 || *policies.Spec(p).MaxRequestMessageBytes != 7 ||
-		policies.Config(set).Budgets[0].Config != budget.Default() || policies.Config(set).RetryThrottling.MaxTokens != 10 {
+	if p.Compiled().Retry.MaxAttempts != 3 || *p.Compiled().MaxRequestMessageBytes != 7 ||
+		set.Compiled().Budgets[0].Config != budget.Default() || set.Compiled().RetryThrottling.MaxTokens != 10 {
 		t.Errorf("%d attempts, %d bytes, %+v, %d tokens; want 3, 7, the default, 10",
-			policies.Spec(p).Retry.MaxAttempts, *policies.Spec(p).MaxRequestMessageBytes, policies.Config(set).Budgets[0].Config, policies.Config(set).RetryThrottling.MaxTokens)
+			p.Compiled().Retry.MaxAttempts, *p.Compiled().MaxRequestMessageBytes, set.Compiled().Budgets[0].Config, set.Compiled().RetryThrottling.MaxTokens)
 	}
 }

@@ -10,10 +10,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // TestNewRefusesBoth has a spec that retries and hedges.
@@ -21,7 +21,7 @@ func TestNewRefusesBoth(t *testing.T) {
 	t.Parallel()
 	retry := spec.UsualRetry()
 	const want = "hedgingPolicy: is given together with retryPolicy: keep one of the two"
-	if _, err := policies.New(spec.Policy{Retry: &retry, Hedge: &spec.Hedge{MaxAttempts: 2}}); err == nil || err.Error() != want {
+	if _, err := policy.CompileOne(spec.Policy{Retry: &retry, Hedge: &spec.Hedge{MaxAttempts: 2}}); err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
 	}
 }
@@ -30,8 +30,8 @@ func TestNewRefusesBoth(t *testing.T) {
 func TestNew_MinDelay(t *testing.T) {
 	t.Parallel()
 	for quantile, want := range map[float64]time.Duration{0: 0, 0.95: defaults.MinHedgingDelay} {
-		p := testkit.Must(policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, Quantile: quantile}}))(t)
-		if got := policies.Spec(p).Hedge.MinDelay; got != want {
+		p := testkit.Must(policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, Quantile: quantile}}))(t)
+		if got := p.Compiled().Hedge.MinDelay; got != want {
 			t.Errorf("quantile %v: MinDelay %v; want %v", quantile, got, want)
 		}
 	}
@@ -42,8 +42,8 @@ func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
 	retry := spec.UsualRetry()
 	retry.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
-	p := testkit.Must(policies.New(spec.Policy{Retry: &retry}))(t)
-	if got := policies.Spec(p).Retry.RetryableStatusCodes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
+	p := testkit.Must(policy.CompileOne(spec.Policy{Retry: &retry}))(t)
+	if got := p.Compiled().Retry.RetryableStatusCodes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
 		t.Errorf("%v", got)
 	}
 	if retry.RetryableStatusCodes[0] != codes.Unavailable {
@@ -54,7 +54,7 @@ func TestCodes_Sorted(t *testing.T) {
 // An optional list of codes may be empty.
 func TestNew_EmptyNonFatal(t *testing.T) {
 	t.Parallel()
-	if _, err := policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, NonFatalStatusCodes: []codes.Code{}}}); err != nil {
+	if _, err := policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, NonFatalStatusCodes: []codes.Code{}}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
@@ -302,7 +301,7 @@ func (b *Budget) read(f *document.Fields) {
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {
 	return func(f *document.Fields) {
-		for _, field := range bounds.Of(*t) {
+		for _, field := range budget.Fields(*t) {
 			if field.Name == "MaxTokens" {
 				f.IntBetween("maxTokens", &t.MaxTokens, int64(field.Low), int64(field.High))
 			}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package grpctest is for tests of load balancing in testing/synctest bubbles: it has in-memory backends behind one connection, which come and
-// go as the test's resolver says, and policies whose picks are counted. It also replaces the random numbers of Retriers.
+// go as the test's resolver says, and policies whose picks are counted.
 package grpctest
 
 import (

@@ -84,7 +84,7 @@ func rank(method string) int {
 
 // effectOf returns the effect for a Retrier with the file's cap on attempts.
 func effectOf(set *decision.Set, path string) explain.Effect {
-	return explain.EffectOf(set, path, set.Config().MaxAttemptsLimit)
+	return explain.EffectOf(set, path, set.Compiled().MaxAttemptsLimit)
 }
 
 // overview is the response to --all.

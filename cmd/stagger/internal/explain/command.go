@@ -190,7 +190,7 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if err := checkMethod(o.Method, set, known); err != nil {
 		return err
 	}
-	o.MaxAttempts, o.DefaultTimeout = set.Config().MaxAttemptsLimit, set.Config().DefaultTimeout
+	o.MaxAttempts, o.DefaultTimeout = set.Compiled().MaxAttemptsLimit, set.Compiled().DefaultTimeout
 	a := explain.Explain(set, o.Question, explain.Draw(o.seed))
 	var hang *hanging
 	sends := o.Hang && len(a.Sent) > 1

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
-	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
@@ -30,7 +29,7 @@ type hanging struct {
 
 // simulated reports whether the simulator has calls of this kind.
 func simulated(a explain.Answer) bool {
-	hedge := policies.Hedge(a.Policy)
+	hedge := a.Policy.Compiled().Hedge
 	return (hedge == nil || hedge.Quantile == 0) && !a.Alone
 }
 

@@ -22,7 +22,7 @@ func unmatched(set *decision.Set, known cli.API) []policy.Diagnostic {
 	var list []policy.Diagnostic
 	for _, p := range set.Policies() {
 		if why := mismatch(p.Name(), services, known); why != "" {
-			d := set.Place(p.Name())
+			d := set.Compiled().NamesAt[p.Name()]
 			d.Value, d.Message = p.Name(), why
 			list = append(list, d)
 		}

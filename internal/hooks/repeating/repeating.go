@@ -16,9 +16,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Install gives a Retrier its Repeater. Package interceptor sets it.
-var Install func(retrier any, r Repeater)
-
 // Repeater makes second calls.
 type Repeater interface {
 	// Begin is called when the Retrier has been made. typeOf returns the type of a message of protobuf's, or nil.
