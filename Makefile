@@ -82,7 +82,7 @@ overload: ## Draw the plots of docs/evidence/overload.md
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: outages
-outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and chains.md: 1 minute
+outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md, chains.md and docs/coming-from.md: 1 minute
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent' ./outages -args -write
 
 .PHONY: hedge
