@@ -82,7 +82,7 @@ overload: ## Draw the plots of docs/evidence/overload.md
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: outages
-outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and chains.md: 1 minute
+outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md, chains.md and docs/coming-from.md: 1 minute
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent' ./outages -args -write
 
 .PHONY: hedge
@@ -149,7 +149,7 @@ pings: ## Send twenty keepalive pings to servers in Go and Python that allow the
 	@cd lab/interop && $(OFF) STAGGER_PINGS=required go test -count=1 -timeout 10m -parallel 6 -run TestKeepalive .
 
 .PHONY: clients
-clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write ../../docs/clients.md' writes the table)
+clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write ../../docs/works-with.md' writes the table)
 	@etcd --version >/dev/null 2>&1 || tools/ci/interop
 	@cd lab/clients && $(OFF) go vet ./... && STAGGER_CLIENTS=required $(OFF) go test -count=1 -timeout 5m . $(CLIENTS)
 

@@ -444,7 +444,7 @@ func isInternal(err error, text string) bool {
 	return status.Code(err) == codes.Internal && strings.HasSuffix(err.Error(), text)
 }
 
-// TestOutcome_ProxyAnswers has answers of proxies instead of backends; docs/proxies.md has the same table. gRPC drops
+// TestOutcome_ProxyAnswers has answers of proxies instead of backends; docs/works-with.md has the same table. gRPC drops
 // all headers of a non-gRPC answer, including retry-after.
 func TestOutcome_ProxyAnswers(t *testing.T) {
 	html := func(code string) func(f *http2.Framer, id uint32) {
@@ -455,7 +455,7 @@ func TestOutcome_ProxyAnswers(t *testing.T) {
 	reset := func(code http2.ErrCode) func(f *http2.Framer, id uint32) {
 		return func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, code) }
 	}
-	page := testkit.Must(os.ReadFile("../docs/proxies.md"))(t)
+	page := testkit.Must(os.ReadFile("../docs/works-with.md"))(t)
 	for name, row := range map[string]struct {
 		answer func(f *http2.Framer, id uint32)
 		code   codes.Code
@@ -483,7 +483,7 @@ func TestOutcome_ProxyAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, numbered := strconv.Atoi(name); numbered == nil && !tableSays(string(page), name, codename.Of(row.code)) {
-				t.Errorf("docs/proxies.md does not say that %s becomes %s", name, codename.Of(row.code))
+				t.Errorf("docs/works-with.md does not say that %s becomes %s", name, codename.Of(row.code))
 			}
 			synctest.Test(t, func(t *testing.T) {
 				conn := speaking(t, mustNew(t, mustSet(t, config(plain()))), func(f *http2.Framer, frame http2.Frame) {

@@ -116,7 +116,7 @@ var (
 	// By the target: its service config has retries that nobody carries out.
 	retriesOff = surprise{"retryPolicy", "the connection's service config has one for this method, but Retrier.DialOptions " +
 		"switches gRPC's own retries off, and the policy file has no entry for the method, or mode OBSERVE. So calls aren't " +
-		"retried: docs/service-config.md has the ways out"}
+		"retried: docs/coming-from.md says what to do"}
 	// By the target.
 	otherBalancing = surprise{"", "the connection has another load balancing policy, so a retry may go to the backend that has just failed: the resolver " +
 		"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig comes after them"}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-const page = "../../docs/clients.md"
+const page = "../../docs/works-with.md"
 
 const (
 	begin = "<!-- counted by make clients -->\n" +

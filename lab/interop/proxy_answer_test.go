@@ -27,7 +27,7 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-// TestProxyAnswers checks docs/proxies.md with the real proxies: the codes of their own answers, and that idempotent calls
+// TestProxyAnswers checks docs/works-with.md with the real proxies: the codes of their own answers, and that idempotent calls
 // are retried after them.
 func TestProxyAnswers(t *testing.T) {
 	required(t)

@@ -61,7 +61,7 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 			}
 			cut.Rows = append(cut.Rows, row)
 		}
-		chainsAgree(one, "cut off", cut, off)
+		agree(one, chainsPage, "cut off", cut, off)
 	})
 	restart := report.Table{
 		Title:   "Calls that succeed, and other callers who are told not to retry before their deadline, averages of forty plays",
@@ -83,21 +83,8 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 			}
 			restart.Rows = append(restart.Rows, row)
 		}
-		chainsAgree(one, "restart", restart, off)
+		agree(one, chainsPage, "restart", restart, off)
 	})
-}
-
-// chainsAgree compares a table with the page, or writes it.
-func chainsAgree(t testing.TB, mark string, table report.Table, off map[string][]terminal.Off) {
-	t.Helper()
-	t.Logf("\n%s", terminal.Markdown(table))
-	if *write {
-		testkit.NoError(t, terminal.WriteInto(chainsPage, mark, []report.Table{table}))
-		return
-	}
-	for _, line := range testkit.Must(terminal.Differences(chainsPage, mark, []report.Table{table}, off))(t) {
-		t.Errorf("%s: make outages writes it", line)
-	}
 }
 
 func ourRetrier(t *testing.T) *interceptor.Retrier {

@@ -151,7 +151,7 @@ func TestRecipes_Person(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			playRecipe(t, "docs/codes.md", "## For calls that a person waits for", func(t *testing.T, r recipe) {
+			playRecipe(t, "docs/idempotency.md", "### For calls that a person waits for", func(t *testing.T, r recipe) {
 				testkit.Must(r.call(t, getOrder))(t) // the client is connected
 				fail(r.server)
 				took, err := r.call(t, getOrder)
@@ -171,7 +171,7 @@ func TestRecipes_Batch(t *testing.T) {
 		for _, into := range []time.Duration{-time.Second, 0, time.Second, 6 * time.Second, 11 * time.Second} {
 			t.Run(fmt.Sprint(outage, into), func(t *testing.T) {
 				t.Parallel()
-				playRecipe(t, "docs/codes.md", "## For batches", func(t *testing.T, r recipe) {
+				playRecipe(t, "docs/idempotency.md", "### For batches", func(t *testing.T, r recipe) {
 					testkit.Must(r.call(t, listOrders))(t) // the client is connected
 					step := testserver.OK()
 					if into < 0 { // the call runs when the outage begins
@@ -198,7 +198,7 @@ func TestRecipes_Batch(t *testing.T) {
 // A batch that fails leaves the other calls their retries, and waits longer if the server sheds load.
 func TestRecipes_BatchBudget(t *testing.T) {
 	t.Parallel()
-	text := read(t, "docs/codes.md")
+	_, text, _ := strings.Cut(read(t, "docs/idempotency.md"), "### For calls that a person waits for")
 	files := blocks(text, "yaml")
 	_, entries, _ := strings.Cut(files[0], "methodConfig:\n")
 	playFile(t, files[1]+entries, func(t *testing.T, r recipe) {
