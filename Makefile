@@ -168,8 +168,9 @@ fleet: ## Play 10 to 100,000 clients whose reserve is local or a pool's, in virt
 	@cd lab && $(OFF) go test -count=1 -timeout 30m -run 'TestTables$$' ./fleet -args -write
 
 .PHONY: newuser
-newuser: ## Do in an empty folder what the README tells a new user
-	@.ci/newuser
+newuser: ## Do in an empty folder what the README, and docs/set-up.md, tell a new user
+	@.ci/newuser README.md
+	@.ci/newuser docs/set-up.md
 
 .PHONY: grpc-versions
 grpc-versions: ## Run the library's tests with grpc-go's newest development version, as a report (GRPC=v1.86.0 also tests with that one)
