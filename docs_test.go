@@ -443,7 +443,7 @@ func TestPages_Names(t *testing.T) {
 	t.Parallel()
 	n, texts := readNames(t), pages(t)
 	more := must.Get(filepath.Glob("examples/*/README.md"))(t)
-	for _, path := range append(more, "CONTRIBUTING.md", "SUPPORT.md", "SECURITY.md", "ROADMAP.md", "CHANGELOG.md") {
+	for _, path := range append(more, "CONTRIBUTING.md", ".github/SUPPORT.md", "SECURITY.md", "CHANGELOG.md") {
 		texts[path] = read(t, path)
 	}
 	for path, text := range texts {
