@@ -38,7 +38,7 @@ SEED     ?= 0
 # detector, which makes them ten times as long, has nothing to see.
 FIGURES := SlowEnd|BudgetsComeBackNoFuller|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
 FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|EveryGoFile|TestPages_
-FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload
+FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload|NormalFigures
 FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|TestHelps_
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 

@@ -217,7 +217,7 @@ func (a *Answer) outcome() string {
 	}
 	reason := string(a.End.Reason)
 	if a.End.Refusal != "" {
-		reason += ", and no attempt was sent beside the slow one: " + string(a.End.Refusal)
+		reason += ", and no attempt was sent in parallel with the slow one: " + string(a.End.Refusal)
 	}
 	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), reason, n)
 }
