@@ -271,7 +271,9 @@ func TestRecipes_NormalFigures(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/set-up.md")
 	file := strings.Replace(blocks(page, "yaml newuser retry.yaml")[0], "mode: OBSERVE\n", "", 1)
-	for row, failing := range map[string]int{"nothing fails": 0, "one of three backends fails every request": 1, "all backends fail for 10 s": 3} {
+	for row, failing := range map[string]int{
+		"nothing fails": 0, "one of three backends fails every request": 1, "all backends fail for 10 s": 3,
+	} {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
 			playFile(t, file, func(t *testing.T, r recipe) {
