@@ -38,7 +38,7 @@ SEED     ?= 0
 # detector, which makes them ten times as long, has nothing to see.
 FIGURES := SlowEnd|BudgetsComeBackNoFuller|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
 FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|EveryGoFile|TestPages_
-FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload
+FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload|NormalFigures
 FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|TestHelps_
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 
@@ -168,8 +168,9 @@ fleet: ## Play 10 to 100,000 clients whose reserve is local or a pool's, in virt
 	@cd lab && $(OFF) go test -count=1 -timeout 30m -run 'TestTables$$' ./fleet -args -write
 
 .PHONY: newuser
-newuser: ## Do in an empty folder what the README tells a new user
-	@tools/ci/newuser
+newuser: ## Do in an empty folder what the README, and docs/set-up.md, tell a new user
+	@tools/ci/newuser README.md
+	@tools/ci/newuser docs/set-up.md
 
 .PHONY: grpc-versions
 grpc-versions: ## Run the library's tests with grpc-go's newest development version, as a report (GRPC=v1.86.0 also tests with that one)

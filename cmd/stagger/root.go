@@ -19,9 +19,9 @@ import (
 	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
-const about = `stagger gives gRPC clients retries whose load is bounded in an outage. This command is for
-its policy files: it checks them (lint), shows what they do
-(explain), converts them for other gRPC implementations (export), and simulates
+const about = `stagger gives gRPC clients retries whose load is bounded in an outage. This command
+is for its policy files: it checks them (lint), shows what they do (explain),
+converts them for other gRPC implementations (export, migrate), and simulates
 failures to test them (simulate, faultserver, demo).
 
 "stagger help policy" shows such a file, and "stagger help keys" all its keys.`

@@ -69,7 +69,7 @@ func Meanings() []Meaning {
 			Means: "The attempt may have taken effect, and the method is not declared idempotent. So no attempt follows one that is slow, either: " +
 				"in a hang, declaring the method helps, or a key, or ejecting the backend.",
 			LookAt: "What happens if the server runs the method twice? In a hang, the backend that the log and the debug page name.",
-			Change: stopIt + "[Eject](production.md#eject-what-hangs) what hangs. If it has an effect, use an [idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. " +
+			Change: stopIt + "[Eject](set-up.md#eject-what-hangs) what hangs. If it has an effect, use an [idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. " +
 				"Only if running it twice is harmless, set `idempotency_level` in the `.proto`, or name service and method in an entry.",
 			DoNot: "Name the method, write `idempotency: ASSUME` or send a key that the server ignores to get rid of the reason: " +
 				"calls would take effect twice.",

@@ -69,21 +69,22 @@ func refuses(reason policy.Reason) bool {
 	return slices.ContainsFunc(decision.Checks(), func(s decision.Check) bool { return s.No == reason })
 }
 
-// timeline writes the table of attempts, with the time of sending if attempts take time.
+// timeline writes the table of attempts, with the time of sending if attempts take time. An attempt that still runs when the call
+// ends has a row as well.
 func (a *Answer) timeline(b *strings.Builder) {
 	timed := slices.ContainsFunc(a.Events, func(e Event) bool { return e.At != e.Sent })
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	row := func(attempt any, sent, is string, rest ...string) {
+	row := func(attempt any, sent, state string, rest ...string) {
 		if timed {
-			rest = slices.Insert(rest, 0, sent, is)
+			rest = slices.Insert(rest, 0, sent, state)
 		}
 		fmt.Fprintf(table, "  %v\t%s\n", attempt, strings.Join(rest, "\t"))
 	}
-	row("attempt", "sent", "is", "at", "then", "wait", "between", "reason")
+	row("attempt", "sent", "state", "at", "then", "wait", "between", "reason")
 	for _, e := range a.Events {
-		is, wait, between := codename.Of(a.Code), "", ""
+		state, wait, between := codename.Of(a.Code), "", ""
 		if e.Slow {
-			is = "slow"
+			state = "slow"
 		}
 		if e.Decision.Retry || e.Decision.Announced() {
 			wait = Short(e.Decision.Delay)
@@ -91,7 +92,17 @@ func (a *Answer) timeline(b *strings.Builder) {
 		if e.Longest > 0 {
 			between = Short(e.Least) + " and " + Short(e.Longest)
 		}
-		row(e.Attempt, Short(e.Sent), is, Short(e.At), e.then(), wait, between, string(e.Decision.Reason))
+		row(e.Attempt, Short(e.Sent), state, Short(e.At), e.then(), wait, between, string(e.Decision.Reason))
+	}
+	for i, sent := range a.Sent {
+		if slices.ContainsFunc(a.Events, func(e Event) bool { return e.Attempt == i+1 }) {
+			continue
+		}
+		at, then, reason := Short(a.At), "the call ends", string(a.End.Reason)
+		if a.Never {
+			at, then, reason = "", "it runs on", ""
+		}
+		row(i+1, Short(sent), "running", at, then, "", "", reason)
 	}
 	_ = table.Flush() // a builder takes all
 	b.WriteByte('\n')
@@ -204,7 +215,7 @@ func (a *Answer) outcome() string {
 	}
 	reason := string(a.End.Reason)
 	if a.End.Refusal != "" {
-		reason += ", and no attempt was sent beside the slow one: " + string(a.End.Refusal)
+		reason += ", and no attempt was sent in parallel with the slow one: " + string(a.End.Refusal)
 	}
 	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), reason, n)
 }
@@ -215,7 +226,7 @@ func (a *Answer) remedy() string {
 		"has a table of them (docs/runbook.md#a-backend-hangs).\n"
 	if !a.Safe && a.Policy.MaxAttempts() > 1 {
 		text += "No attempt follows a slow one of this method, since nothing declares it idempotent. Declare it, send a key if\n" +
-			"its server deduplicates, or have gRPC eject the backend (docs/production.md#eject-what-hangs).\n"
+			"its server deduplicates, or have gRPC eject the backend (docs/set-up.md#eject-what-hangs).\n"
 	}
 	return text
 }

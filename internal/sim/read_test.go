@@ -5,6 +5,7 @@ package sim
 
 import (
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -227,4 +228,17 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("scenario %v, error %v", s, err)
 		}
 	})
+}
+
+// The scenario that examples/simulate/README.md shows can be played with a policy file next to it.
+func TestParse_Page(t *testing.T) {
+	t.Parallel()
+	page := string(testkit.Must(os.ReadFile("../../../examples/simulate/README.md"))(t))
+	_, scenario, _ := strings.Cut(page, "```yaml scenario\n")
+	scenario, _, found := strings.Cut(scenario, "```\n")
+	file := strings.Replace(retryFile, "service: a.B, method: C", "service: acme.shop.v1.Shop, method: Get", 1)
+	s, err := Parse("my.yaml", []byte(scenario), func(string) ([]byte, error) { return []byte(file), nil })
+	if err != nil || !found || s.Title != "one backend of four fails" {
+		t.Error(s, err)
+	}
 }

@@ -6,8 +6,6 @@ package otelstagger_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +21,6 @@ import (
 	"google.golang.org/grpc/stats/opentelemetry"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/observe/otelstagger"
 )
 
@@ -60,43 +57,17 @@ func pageOrder(target string, creds credentials.TransportCredentials, options op
 	)...)
 }
 
-// docs/production.md shows it.
-func pageProduction(ctx context.Context, meterProvider metric.MeterProvider, clientCreds, serverCreds credentials.TransportCredentials,
-	lis net.Listener, register func(*grpc.Server, *grpc.ClientConn),
-) error {
-	retrier, err := interceptor.Watch(ctx, "/etc/stagger/retry.yaml",
-		otelstagger.WithMetrics(meterProvider), interceptor.WithObserver(observe.Slog(slog.Default())))
-	if err != nil {
-		return err // every error in the file, each with line, column and what would be right
-	}
-	telemetry := opentelemetry.Options{MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: meterProvider}}
-
-	conn, err := grpc.NewClient("dns:///orders:50051", slices.Concat(
-		[]grpc.DialOption{opentelemetry.DialOption(telemetry)}, // before the Retrier's options, so that it counts calls
-		retrier.DialOptions(),
-		[]grpc.DialOption{grpc.WithTransportCredentials(clientCreds)}, // your own come last: of two keepalives, gRPC uses the last
-	)...)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-
-	server := grpc.NewServer(append(retrier.ServerOptions(), // one layer of a chain retries
-		opentelemetry.ServerOption(telemetry),
-		grpc.Creds(serverCreds),
-		// DNS is asked again when a connection ends: so clients find new pods within five minutes.
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 5 * time.Minute, MaxConnectionAgeGrace: time.Minute}),
-	)...)
-	register(server, conn)
-	go func() {
-		<-ctx.Done()
-		retrier.Close() // ends waits for retries, which GracefulStop would wait for
-		server.GracefulStop()
-	}()
-	return server.Serve(lis)
+// docs/set-up.md shows it; make newuser runs that page's program.
+func pageWithoutDialOptions(target string, creds credentials.TransportCredentials, retrier *interceptor.Retrier) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(target,
+		grpc.WithChainUnaryInterceptor(retrier.Unary()),
+		grpc.WithChainStreamInterceptor(retrier.Stream()),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}),
+		grpc.WithTransportCredentials(creds))
+	return conn, err
 }
 
-var _ = []any{packageComment, pageMetrics, pageTraces, pageOrder, pageProduction}
+var _ = []any{packageComment, pageMetrics, pageTraces, pageOrder, pageWithoutDialOptions}
 
 func ExampleWithMetrics() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider()), otelstagger.WithTraces(tracenoop.NewTracerProvider()))

@@ -7,9 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +24,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	_ "github.com/stagger-go/stagger/elsewhere" // which the file of docs/set-up.md names
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -259,4 +264,65 @@ func TestRecipes_LoadBalancing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The table of docs/set-up.md has the requests per call of its file, in mode ENFORCE.
+func TestRecipes_NormalFigures(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/set-up.md")
+	file := strings.Replace(blocks(page, "yaml newuser retry.yaml")[0], "mode: OBSERVE\n", "", 1)
+	for row, failing := range map[string]int{
+		"nothing fails": 0, "one of three backends fails every request": 1, "all backends fail for 10 s": 3,
+	} {
+		t.Run(row, func(t *testing.T) {
+			t.Parallel()
+			playFile(t, file, func(t *testing.T, r recipe) {
+				var servers []*testserver.Server
+				for range 3 {
+					servers = append(servers, testserver.Start(t))
+				}
+				conn := testkit.Must(testserver.DialAll(servers, r.retrier.DialOptions()...))(t)
+				defer conn.Close()
+				var failed atomic.Int64
+				const calls = 1000 // of 10 s
+				play := func() {
+					var all sync.WaitGroup
+					for range calls {
+						all.Go(func() {
+							if conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.Idempotent()) != nil {
+								failed.Add(1)
+							}
+						})
+						time.Sleep(10 * time.Millisecond)
+					}
+					all.Wait()
+				}
+				requests := func() (n int) {
+					for _, s := range servers {
+						n += s.Count(getOrder)
+					}
+					return n
+				}
+				play()
+				before := requests()
+				for _, s := range servers[:failing] {
+					s.On("*", testserver.Fail(codes.Unavailable))
+				}
+				play()
+				perCall := float64(requests()-before) / calls
+				shown := regexp.MustCompile(`\n\| ` + row + ` \| ([0-9.]+) \| `).FindStringSubmatch(page)
+				if shown == nil {
+					t.Fatalf("docs/set-up.md has no row %q", row)
+				}
+				says := testkit.Must(strconv.ParseFloat(shown[1], 64))(t)
+				t.Log(row, perCall)
+				if math.Abs(perCall-says) > 0.03 {
+					t.Errorf("%.2f requests per call; docs/set-up.md says %v", perCall, says)
+				}
+				if n := failed.Load(); failing < 3 && n > 0 || failing == 3 && n < calls*9/10 {
+					t.Errorf("%d of %d calls failed", n, calls)
+				}
+			})
+		})
+	}
 }

@@ -228,6 +228,7 @@ func TestExplainFlags(t *testing.T) {
 		}},
 		{[]string{method, "--hang", "--rate", "0.5"}, []string{"At 0.5 calls a second (--rate), "}},
 		{[]string{method, "--hang", "--deadline", "1.5s"}, []string{"The call ends after 1.5s with DEADLINE_EXCEEDED: deadline_exceeded (3 attempts).\n"}},
+		{[]string{list, "--hang", "--deadline", "0.15s"}, []string{"  2        100ms  running  150ms  the call ends                      deadline_exceeded\n"}},
 		{[]string{method, "--latency", "1ms"}, []string{"  1        0s     UNAVAILABLE  1ms    another attempt   100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
@@ -251,7 +252,8 @@ func TestExplainFlags(t *testing.T) {
 		}},
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one every 100ms\n            after the latency that 0.95 of the calls stay under, once that is known\n",
-			"  codes     none is non-fatal", "  1        0s    slow  100ms  a parallel attempt",
+			"  codes     none is non-fatal", "  attempt  sent   state    at     then ", "  1        0s     slow     100ms  a parallel attempt",
+			"  2        100ms  running         it runs on", // each attempt that was sent has a row
 		}},
 	} {
 		got, err := run(t, slowPolicy, append([]string{"-"}, one.args...)...)

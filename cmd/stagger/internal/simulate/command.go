@@ -45,8 +45,9 @@ func Command() *cobra.Command {
 		Long: `Simulate an outage of a fleet of clients, in virtual time, with your policy.
 
 SCENARIO is a file, or the name of a built-in one (--list). It describes clients,
-services, a network and faults over time; docs/simulator.md lists its keys. The
-interceptor's own code decides about retries and budgets. One seed gives one result.`,
+services, a network and faults over time; examples/simulate/README.md lists its keys.
+The interceptor's own code decides about retries and budgets. One seed gives one
+result.`,
 		Example: `  stagger simulate --list
   stagger simulate overload
   stagger simulate overload --policy retry.yaml --method acme.orders.v1.OrderService/GetOrder

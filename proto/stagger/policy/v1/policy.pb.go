@@ -44,7 +44,7 @@ const (
 )
 
 // Mode says whether extra attempts are sent: retries, hedges and resumptions. A stricter mode
-// applies from the next decision on, also to waiting calls; a laxer one to calls that start after it.
+// applies from the next decision on, also to waiting calls; a less strict one affects new calls only.
 type Mode int32
 
 const (
@@ -52,8 +52,8 @@ const (
 	Mode_MODE_UNSPECIFIED Mode = 0
 	// They are sent.
 	Mode_MODE_ENFORCE Mode = 1
-	// They aren't sent. The first one of each call is decided on, and observers receive the decision. A separate
-	// balance pays for it, and is settled by the result of the call itself. So it refuses at least as often as the budget would.
+	// They aren't sent. stagger decides about the first one of each call, and observers receive the decision. Neither the budget nor
+	// maxWaiting is asked.
 	Mode_MODE_OBSERVE Mode = 2
 	// They aren't sent. Timeouts, limits and idempotency keys stay.
 	Mode_MODE_OFF Mode = 3
@@ -102,7 +102,7 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
-// Admission says whether a call is refused that would get no response in time, judged by the last responses.
+// Admission says whether a call is refused if, judged by the last responses, it would get none in time.
 type Admission int32
 
 const (
@@ -216,7 +216,7 @@ func (Idempotency) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
-// Chain says whether a call may be retried that is made inside of a retried one.
+// Chain says whether a call that serves a retry may be retried itself.
 type Chain int32
 
 const (
@@ -676,7 +676,7 @@ func (StatusCode) EnumDescriptor() ([]byte, []int) {
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
 type PolicyFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The load balancing policy of connections, by its older key. It counts if loadBalancingConfig
+	// gRPC. The load balancing policy of connections, by its older key. It applies if loadBalancingConfig
 	// is absent, or the program has none of its policies.
 	LoadBalancingPolicy string `protobuf:"bytes,1,opt,name=load_balancing_policy,json=loadBalancingPolicy,proto3" json:"load_balancing_policy,omitempty"`
 	// gRPC. The settings of methods. A method uses the most specific entry that names
@@ -686,7 +686,7 @@ type PolicyFile struct {
 	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. The load balancing policies of connections: the first that the program has counts.
+	// gRPC. The load balancing policies of connections: gRPC uses the first one that the program has.
 	// Retrier.DialOptions sets it as the default service config, in place of one before these options,
 	// and it may connect to all backends. If the program has none of them, it is left out with a warning.
 	// A program whose file names stagger_retry_elsewhere must import package elsewhere.
@@ -711,9 +711,9 @@ type PolicyFile struct {
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The cap on maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
-	// stagger. The timeout of a unary call that has none: neither a deadline, nor a timeout of its entry. More than 0. Absent:
+	// stagger. The timeout of unary calls that have neither a deadline nor a timeout of their entry. More than 0. Absent:
 	// such a call may wait for ever for a server that hangs. Streams are not affected, nor are calls that have a deadline.
-	// It counts in all modes, and for methods without an entry.
+	// It applies in all modes, and to methods without an entry.
 	DefaultTimeout *durationpb.Duration `protobuf:"bytes,1008,opt,name=default_timeout,json=defaultTimeout,proto3" json:"default_timeout,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -860,7 +860,7 @@ type MethodConfig struct {
 	RetryOrHedgingPolicy isMethodConfig_RetryOrHedgingPolicy `protobuf_oneof:"retry_or_hedging_policy"`
 	// stagger. Whether the methods of this entry are idempotent.
 	Idempotency Idempotency `protobuf:"varint,1001,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
-	// stagger. Sends a key with every call, which tells the server that two attempts are one
+	// stagger. Sends a key with every call, by which the server recognizes two attempts as one
 	// call. The methods then count as idempotent. Only for servers that deduplicate. Not together with
 	// idempotency NONE.
 	IdempotencyKey *IdempotencyKey `protobuf:"bytes,1002,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
@@ -868,7 +868,7 @@ type MethodConfig struct {
 	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. Whether a call is refused immediately, with RESOURCE_EXHAUSTED, while the service is too slow
-	// to respond before its deadline. Calls without a deadline are never refused. The program must import package admission.
+	// to respond before the call's deadline. Calls without a deadline are never refused. The program must import package admission.
 	Admission     Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1150,11 +1150,11 @@ type RetryPolicy struct {
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1007,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
 	// stagger. Separate settings for some of the retryable codes. No code may be in two.
 	PerCode []*CodePolicy `protobuf:"bytes,1009,rep,name=per_code,json=perCode,proto3" json:"per_code,omitempty"`
-	// stagger. Whether a call may be retried that is made inside of a retry by an upstream caller
-	// (grpc-previous-rpc-attempts in the incoming metadata).
+	// stagger. Whether a call that serves a retry of an upstream caller (grpc-previous-rpc-attempts in the incoming
+	// metadata) may be retried itself.
 	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
-	// stagger. How long a call waits, before an attempt after the first, for a channel that can't connect. It counts as
-	// a waiting call, and stops waiting when an attempt would be too short before the deadline. Then it
+	// stagger. How long an extra attempt waits for a channel that can't connect. The call counts as
+	// a waiting one, and stops waiting when an attempt would be too short before the deadline. Then it
 	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
 	// their wait, but at most this time and half of the time to their deadlines. Calls don't wait
 	// if waitForReady is set, here or in the call's options, and they wait only in the first 5s of an outage. A call made inside of an incoming one waits for at most three
@@ -1430,14 +1430,14 @@ type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
-	// gRPC. The time between one attempt and the next. Not negative; absent or 0s sends all together.
+	// gRPC. The time between one attempt and the next. Not negative; absent or 0s sends all at once.
 	HedgingDelay *durationpb.Duration `protobuf:"bytes,2,opt,name=hedging_delay,json=hedgingDelay,proto3" json:"hedging_delay,omitempty"`
-	// gRPC. The codes that don't end the call while other attempts may still succeed. Never OK.
+	// gRPC. The codes that don't end the call while other attempts may succeed. Never OK.
 	// After a failure with one of them, the next attempt is sent immediately. Any other code ends the
 	// call.
 	NonFatalStatusCodes []StatusCode `protobuf:"varint,3,rep,packed,name=non_fatal_status_codes,json=nonFatalStatusCodes,proto3,enum=stagger.policy.v1.StatusCode" json:"non_fatal_status_codes,omitempty"`
 	// stagger. The delay follows the latency of the method. hedgingDelay applies until enough
-	// calls were seen, and to other gRPC implementations.
+	// calls have ended, and in other gRPC implementations.
 	HedgingQuantile *HedgingQuantile `protobuf:"bytes,1001,opt,name=hedging_quantile,json=hedgingQuantile,proto3" json:"hedging_quantile,omitempty"`
 	// stagger. The name of the budget that pays for hedges, as in a retryPolicy.
 	Budget string `protobuf:"bytes,1002,opt,name=budget,proto3" json:"budget,omitempty"`
@@ -1766,15 +1766,15 @@ type BucketBudget struct {
 	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 4 when absent. With 0 it is empty at first and time
 	// adds nothing: it holds only what the successes of 5 seconds add.
 	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
-	// stagger. The part of a retry that each call adds that ends with OK. 0 to 10, at most four decimals; 0.1 when absent.
+	// stagger. What a call that succeeds adds, in retries: 0.1 is a tenth of one. 0 to 10, at most four decimals; 0.1 when absent.
 	PerSuccess *float64 `protobuf:"fixed64,2,opt,name=per_success,json=perSuccess,proto3,oneof" json:"per_success,omitempty"`
-	// stagger. The cost of an attempt that is sent while a slow one runs, or in its place, when its timeout or the hedging delay is over. It costs more
-	// than a retry because the server may work on both. 1 to 1000, at most four decimals; 4 when absent.
+	// stagger. The cost of a hedge, and of a retry in place of a slow attempt. It is more than 1 because the server may work on both
+	// attempts. 1 to 1000, at most four decimals; 4 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
-	// stagger. What an extra attempt returns that helps, as a multiple of its cost: a server answers it within the attempt's own timeout (at any
-	// time if it has none), with OK, or with an error that speaks of the request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
+	// stagger. What an extra attempt that helps returns, as a multiple of its cost. It helps if a server answers it within the attempt's own
+	// timeout (at any time if it has none), with OK, or with an error about the request itself, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
-	// stagger. How far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1000000, at most four decimals; 24 when absent.
+	// stagger. The content up to which refunds fill the bucket, if that is more than its usual size. 0 to 1000000, at most four decimals; 24 when absent.
 	RefundSize    *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
