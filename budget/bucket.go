@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// Every bucket has these times. docs/load.md says why.
+// Every bucket has these times. docs/overload.md says why.
 const (
 	// RefillTime is how long an empty bucket takes to fill without any call.
 	RefillTime = 5 * time.Minute
@@ -44,7 +44,7 @@ type BucketConfig struct {
 	RefundSize float64
 }
 
-// Default returns the config of the default budget, that of policies without one. docs/load.md says it in words, and
+// Default returns the config of the default budget, that of policies without one. docs/overload.md says it in words, and
 // docs/evidence/overload.md has the effects of other numbers.
 func Default() BucketConfig {
 	return BucketConfig{Size: 4, PerSuccess: 0.1, SlowCost: 4, Refund: 2, RefundSize: 24}
