@@ -19,7 +19,7 @@
 // (policy.ReasonOverloaded).
 //
 // The package has no settings, and serves all Retriers of the program. A Retrier of a program that does not import it refuses a file with
-// admission REFUSE. interceptor.Retrier.State has readings. docs/admission.md has the rule, its limits, and when to turn it on.
+// admission REFUSE. interceptor.Retrier.State has readings. docs/overload.md has the rule, its limits, and when to turn it on.
 package admission
 
 import "github.com/stagger-go/stagger/internal/hooks/admitting"

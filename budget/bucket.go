@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// Every bucket has these times. docs/load.md says why.
+// Every bucket has these times. docs/overload.md says why.
 const (
 	// RefillTime is how long an empty bucket takes to fill without any call.
 	RefillTime = 5 * time.Minute
@@ -22,12 +22,12 @@ const (
 	Window = 5 * time.Second
 )
 
-// BucketConfig is a bucket of extra attempts. It is full at first. Each call that succeeds adds PerSuccess, and time alone fills it in
-// [RefillTime]. A retry costs 1, and an attempt after a slow one costs SlowCost. An extra attempt that helps returns its cost times
-// Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry.
+// BucketConfig is a retry budget: a bucket, full at first. Each successful call adds PerSuccess, and time alone fills the bucket in
+// [RefillTime]. A retry costs 1, and an attempt after a slow one costs SlowCost. A successful retry or hedge refunds Refund times its
+// cost. So it pays for itself and for the next ones, and if none succeeds, the bucket runs out.
 //
 // The bucket holds Size, or, for busy clients, what the successes of the last [Window] add, if that is more. Refunds fill it further, up to
-// RefundSize, so that a client whose extra attempts help can go on through a few that don't.
+// RefundSize, so that a client whose retries succeed can go on after a few that don't.
 //
 // All numbers have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
@@ -38,13 +38,13 @@ type BucketConfig struct {
 	PerSuccess float64
 	// SlowCost is the cost of [CauseSlow]. 1 to 1000.
 	SlowCost float64
-	// Refund is what an extra attempt that helps returns, in multiples of its cost. 0 to 10.
+	// Refund is what a successful retry or hedge refunds, in multiples of its cost. 0 to 10.
 	Refund float64
 	// RefundSize is how far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1,000,000.
 	RefundSize float64
 }
 
-// Default returns the config of the default budget, that of policies without one. docs/load.md says it in words, and
+// Default returns the config of the default budget, that of policies without one. docs/overload.md says it in words, and
 // docs/evidence/overload.md has the effects of other numbers.
 func Default() BucketConfig {
 	return BucketConfig{Size: 4, PerSuccess: 0.1, SlowCost: 4, Refund: 2, RefundSize: 24}

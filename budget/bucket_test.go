@@ -50,7 +50,7 @@ func wait(*ledger, time.Time) bool { return true }
 // plain has numbers that are easy to follow.
 var plain = BucketConfig{Size: 4, PerSuccess: 0.5, SlowCost: 3, Refund: 2}
 
-// TestBucket reads like the rule: docs/load.md has it in words.
+// TestBucket reads like the rule: docs/overload.md has it in words.
 func TestBucket(t *testing.T) {
 	t.Parallel()
 	type line struct {

@@ -45,7 +45,7 @@ type Error struct {
 	// RetryAfter is how long to wait before calling again, as far as anybody has said, with jitter; else 0. It is what is left of the delay
 	// that the server has asked for, by grpc-retry-pushback-ms, RetryInfo or retry-after, and at most 24 hours of it. If Reason is
 	// budget_exhausted, and the budget is the policy file's or the default one, it is at least the time in which time alone pays for one
-	// retry. It says nothing of whether another call may help: docs/loops.md has the reasons after which it may.
+	// retry. It says nothing of whether another call may help: docs/runbook.md has the reasons after which it may.
 	RetryAfter time.Duration
 
 	err  error  // the one that the caller gets

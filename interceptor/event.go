@@ -91,7 +91,7 @@ type Event struct {
 	// did: if the reason is cancelled, the caller has left a slow service.
 	SlowAttempt bool
 
-	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/loops.md).
+	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/runbook.md).
 	// It is about this call, as WillRetry is about the next attempt.
 	OuterRetry bool
 }
@@ -103,15 +103,15 @@ type Answers struct {
 	Over  time.Duration // how long that is, for an attempt of this call
 }
 
-// String returns such a text as "3 of the last 10 answers were slow: over 400ms".
+// String returns such a text as "3 of the last 10 responses were slow: over 400ms".
 func (a Answers) String() string {
 	switch {
 	case a.Over == 0:
 		return ""
 	case a.Slow == 0:
-		return fmt.Sprintf("%d of the %d answers that must be known", a.Known, evidence.Enough)
+		return fmt.Sprintf("%d of the %d responses that must be known", a.Known, evidence.Enough)
 	default:
-		return fmt.Sprintf("%d of the last %d answers were slow: over %v", a.Slow, a.Known, a.Over)
+		return fmt.Sprintf("%d of the last %d responses were slow: over %v", a.Slow, a.Known, a.Over)
 	}
 }
 

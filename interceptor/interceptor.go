@@ -69,7 +69,7 @@
 // status counts, a call that isn't declared idempotent is not repeated, and a retry is paid for as any other.
 //
 // Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
-// off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/loops.md), and of
+// off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/runbook.md), and of
 // go-grpc-middleware's call options, which it ignores.
 //
 // # What is not handled

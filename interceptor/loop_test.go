@@ -17,13 +17,13 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// again has the reasons after which another call may help, as docs/loops.md lists them.
+// again has the reasons after which another call may help, as the entries of docs/runbook.md say.
 var again = map[policy.Reason]bool{policy.ReasonDeadlineTooClose: true, policy.ReasonBudgetExhausted: true, policy.ReasonNotConnected: true}
 
 // failure returns the details of a call's error.
 var failure = errors.AsType[*interceptor.Error]
 
-// callInALoop is the loop of docs/loops.md.
+// callInALoop is the loop of docs/runbook.md.
 func callInALoop(ctx context.Context, call func(context.Context) error, pause func() time.Duration) error {
 	err := call(ctx)
 	for e, ok := failure(err); ok && again[e.Reason] && sleep(ctx, max(e.RetryAfter, pause())); e, ok = failure(err) {

@@ -154,9 +154,9 @@ func TestBesideSlow_Answers(t *testing.T) {
 		before []time.Duration
 		want   string
 	}{
-		"too few":         {repeat(10*ms, 3), "3 of the 5 answers that must be known"},
-		"too many slow":   {append(repeat(10*ms, 7), repeat(220*ms, 3)...), "3 of the last 10 answers were slow: over 200ms"},
-		"all very slow":   {repeat(300*ms, 10), "10 of the last 10 answers were slow: over 250ms"},
+		"too few":         {repeat(10*ms, 3), "3 of the 5 responses that must be known"},
+		"too many slow":   {append(repeat(10*ms, 7), repeat(220*ms, 3)...), "3 of the last 10 responses were slow: over 200ms"},
+		"all very slow":   {repeat(300*ms, 10), "10 of the last 10 responses were slow: over 250ms"},
 		"nothing is slow": {repeat(10*ms, 10), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

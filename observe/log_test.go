@@ -152,7 +152,7 @@ func TestSlog_Answers(t *testing.T) {
 		Attempt: 1, Code: codes.DeadlineExceeded, Err: context.DeadlineExceeded,
 		Reason: policy.ReasonNotProvenFast, Answers: interceptor.Answers{Known: 10, Slow: 3, Over: 400 * time.Millisecond},
 	})
-	if want := `reason=not_proven_fast elapsed=0s waited=0s answers="3 of the last 10 answers were slow: over 400ms" error=`; !strings.Contains(out.String(), want) {
+	if want := `reason=not_proven_fast elapsed=0s waited=0s answers="3 of the last 10 responses were slow: over 400ms" error=`; !strings.Contains(out.String(), want) {
 		t.Errorf("%s; want %s", out.String(), want)
 	}
 }

@@ -22,9 +22,9 @@
 // earn.
 //
 // A process's own bucket pays first. Its size is 0: it is empty at first, time does not fill it, and it holds only what the process's
-// successes of the last window have added. It has the rules of any bucket, so an attempt that helps returns a multiple of its cost,
+// successes of the last window have added. It has the rules of any bucket, so a successful attempt refunds a multiple of its cost,
 // within that bound or up to RefundSize, if that is more. If it can't pay, the lease does, with the same costs. An attempt that
-// the lease has paid for returns its cost to the lease if it is never sent or if it helps, and no more: the fleet never spends
+// the lease has paid for returns its cost to the lease if it is never sent or if it succeeds, and no more: the fleet never spends
 // more than the pool has granted.
 //
 // No call waits for Redis: a goroutine asks in the background. A process without a lease refuses the extra attempt and asks for

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The numbers of [Evidence]; docs/load.md says them in words.
+// The numbers of [Evidence]; docs/overload.md says them in words.
 const (
 	Remembered = 10 // answers of a method
 	MostSlow   = 2  // of them, while attempts follow slow ones

@@ -59,11 +59,11 @@ func (q *Question) Conditions() []Condition {
 		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
 		{
 			&q.AllSlow, "slow-everywhere",
-			"all of the method's last 10 answers were very slow", "all of the method's last 10 answers were very slow",
+			"all of the method's last 10 responses were very slow", "all of the method's last 10 responses were very slow",
 		},
 		{
 			&q.NotProven, "not-proven-fast",
-			"3 of the method's last 10 answers were slow", "3 of the method's last 10 answers were slow",
+			"3 of the method's last 10 responses were slow", "3 of the method's last 10 responses were slow",
 		},
 	}
 }

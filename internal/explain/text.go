@@ -144,15 +144,15 @@ func (a *Answer) slowness(add func(name, format string, args ...any)) {
 		limit = timeout.String()
 	}
 	if timeout == 0 {
-		add("slow", "an answer is slow, and very slow, if it took over %s", part)
+		add("slow", "a response is slow, and very slow, if it took over %s", part)
 	} else {
-		add("slow", "an answer is slow if it took over %s, and very slow if also over %s", limit, part)
+		add("slow", "a response is slow if it took over %s, and very slow if also over %s", limit, part)
 	}
 	if watched {
-		add("", "an attempt follows a slow one while at most %d of the method's last %d answers were slow, %d at least being known",
+		add("", "another attempt follows a slow one only while at most %d of the method's last %d responses were slow, after %d or more",
 			evidence.MostSlow, evidence.Remembered, evidence.Enough)
 	}
-	add("", "while all %d were very slow, nothing is retried (docs/load.md)", evidence.Remembered)
+	add("", "while all %d were very slow, nothing is retried (docs/overload.md)", evidence.Remembered)
 }
 
 // rules returns the rules of a budget, in sentences.
@@ -161,18 +161,25 @@ func rules(c budget.Config) []string {
 	case budget.BucketConfig:
 		return []string{
 			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, budget.Window),
-			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, budget.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v",
-				c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
+			fmt.Sprintf("a successful call adds %v; time alone fills the bucket in %v", c.PerSuccess, budget.RefillTime),
+			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; a successful retry refunds %s its cost, up to %v",
+				c.SlowCost, times(c.Refund), max(c.Size, c.RefundSize)),
 		}
 	case budget.ThrottleConfig:
 		return []string{
 			fmt.Sprintf("gRPC's retryThrottling: %v tokens, of which more than half must be left for a retry", c.MaxTokens),
-			fmt.Sprintf("an attempt that fails takes 1, a call that succeeds adds %v", c.TokenRatio),
+			fmt.Sprintf("an attempt that fails takes 1, a successful call adds %v", c.TokenRatio),
 		}
 	default:
 		return nil
 	}
+}
+
+func times(n float64) string {
+	if n == 2 {
+		return "twice"
+	}
+	return fmt.Sprintf("%v ×", n)
 }
 
 // scenario returns how every attempt ends.

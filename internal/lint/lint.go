@@ -162,11 +162,10 @@ func (l *linter) lintBuckets() {
 		path := document.Item("budgets", i) + ".bucket."
 		if ok && bucket.PerSuccess > sanePerSuccess {
 			l.warn(path+"perSuccess", bucket.PerSuccess, "lets retries add %v times the calls while a part of them fails; "+
-				"0.1 to 0.2 are enough, "+
-				"because an extra attempt that helps returns its cost", bucket.PerSuccess)
+				"0.1 to 0.5 are enough, because a successful retry refunds its cost", bucket.PerSuccess)
 		}
 		if ok && bucket.SlowCost > bucket.Size {
-			l.warn(path+"slowCost", bucket.SlowCost, "a client that makes few calls never sends an attempt beside a slow one: "+
+			l.warn(path+"slowCost", bucket.SlowCost, "a client that makes few calls never sends an attempt in parallel with a slow one: "+
 				"its bucket holds size, %v; raise size or lower slowCost", bucket.Size)
 		}
 	}

@@ -227,9 +227,9 @@ func TestLintBuckets(t *testing.T) {
 	wantLinted(t, file("throttle: {maxTokens: 10, tokenRatio: 1}"))
 	wantLinted(t, file("bucket: {size: 3, slowCost: 3, perSuccess: 0.5}"))
 	wantLinted(t, file("bucket: {perSuccess: 2}"), "warning f:2:42: budgets[0].bucket.perSuccess: 2: lets retries add 2 times the calls while a part of them fails; "+
-		"0.1 to 0.2 are enough, because an extra attempt that helps returns its cost")
+		"0.1 to 0.5 are enough, because a successful retry refunds its cost")
 	wantLinted(t, file("bucket: {size: 2.9, slowCost: 3}"), "warning f:2:51: budgets[0].bucket.slowCost: 3: a client that makes few calls never sends an attempt "+
-		"beside a slow one: its bucket holds size, 2.9; raise size or lower slowCost")
+		"in parallel with a slow one: its bucket holds size, 2.9; raise size or lower slowCost")
 }
 
 func TestLintPackages(t *testing.T) {

@@ -127,12 +127,12 @@ func missed(list []*outcome) (claims int, lost report.Table) {
 // accurate are the storms by which the simulator's page shows its accuracy.
 var accurate = []string{"pulse", "hedged pulse", "pulse, one down", "one hangs", "outage", "chain outage"}
 
-// writeGrid writes the grid into docs/evidence/overload.md, and how near the simulator is into simulator.md.
+// writeGrid writes the grid into docs/evidence/overload.md, and how near the simulator is into command.md.
 func writeGrid(t *testing.T, list []*outcome) {
 	t.Helper()
 	all, near := gridTables(list)
 	testkit.NoError(t, terminal.WriteInto(docs+"overload.md", "grid", []report.Table{all}))
-	testkit.NoError(t, terminal.WriteInto(docs+"simulator.md", "grid", []report.Table{near}))
+	testkit.NoError(t, terminal.WriteInto(docs+"command.md", "grid", []report.Table{near}))
 }
 
 // gridAgrees compares a storm of the grid with these pages, which say how far figures may be apart.
@@ -144,7 +144,7 @@ func gridAgrees(t testing.TB, o *outcome) {
 		perCall = []terminal.Off{{Rel: 0.2}} // as for the simulator
 	}
 	agrees(t, "overload.md", "grid", map[string][]terminal.Off{all.Columns[1]: points, all.Columns[2]: points, all.Columns[3]: perCall}, all)
-	agrees(t, "simulator.md", "grid", map[string][]terminal.Off{
+	agrees(t, "command.md", "grid", map[string][]terminal.Off{
 		near.Columns[2]: points, near.Columns[3]: points, near.Columns[4]: perCall, near.Columns[5]: perCall,
 	}, near)
 }

@@ -173,9 +173,11 @@ func TestReasonPages(t *testing.T) {
 			fmt.Fprintf(&table, "| %s | [`%s`](#%[2]s) |\n", m.Question, m.Reason)
 		}
 		fmt.Fprintf(&entries, "\n### `%s`\n\n", m.Reason)
-		for _, line := range [][2]string{{"Means", m.Means}, {"Look at", m.LookAt}, {"Change", m.Change}, {"Do not", m.DoNot}} {
+		for _, line := range [][2]string{
+			{"Means:", m.Means}, {"Look at:", m.LookAt}, {"Change:", m.Change}, {"Call again?", m.CallAgain}, {"Do not:", m.DoNot},
+		} {
 			if line[1] != "" {
-				fmt.Fprintf(&entries, "- **%s:** %s\n", line[0], line[1])
+				fmt.Fprintf(&entries, "- **%s** %s\n", line[0], line[1])
 			}
 		}
 	}

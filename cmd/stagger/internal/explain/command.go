@@ -30,7 +30,7 @@ It runs the interceptor's own code. By default attempts fail immediately, and al
 which shows the effect of attempt timeouts and hedging, and how many extra attempts the budget
 pays for in a process with --rate calls a second. With --down, nothing listens at
 the address, which shows how long calls wait for a connection. With --budget-empty, the
-budget refuses; with --slow-everywhere, all of the method's last ten answers were very slow;
+budget refuses; with --slow-everywhere, all of the method's last ten responses were very slow;
 with --not-proven-fast, three of them were slow.
 
 With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
@@ -243,9 +243,12 @@ func explainReason(c *cobra.Command, name string) error {
 		return cli.UsageErrorf("--%w", err)
 	}
 	lines := []string{string(m.Reason)}
-	for _, line := range [][2]string{{"question", m.Question}, {"means", m.Means}, {"look at", m.LookAt}, {"change", m.Change}, {"do not", m.DoNot}} {
+	for _, line := range [][2]string{
+		{"question", m.Question}, {"means", m.Means}, {"look at", m.LookAt}, {"change", m.Change}, {"call again?", m.CallAgain},
+		{"do not", m.DoNot},
+	} {
 		if line[1] != "" {
-			lines = append(lines, fmt.Sprintf("  %-8s  %s", line[0], line[1]))
+			lines = append(lines, fmt.Sprintf("  %-11s  %s", line[0], line[1]))
 		}
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), strings.Join(lines, "\n"))

@@ -232,15 +232,15 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--latency", "1ms"}, []string{"  1        0s     UNAVAILABLE  1ms    another attempt   100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
-			"no attempt ever gets a response, and all of the method's last 10 answers were very slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
+			"no attempt ever gets a response, and all of the method's last 10 responses were very slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--not-proven-fast"}, []string{
-			"no attempt ever gets a response, and 3 of the method's last 10 answers were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: not_proven_fast (1 attempt).\n",
+			"no attempt ever gets a response, and 3 of the method's last 10 responses were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: not_proven_fast (1 attempt).\n",
 		}},
 		{[]string{method}, []string{
-			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a call that succeeds adds 0.1; ", "an attempt after a slow one 4; ",
-			"  slow      an answer is slow if it took over ", ", and very slow if also over a quarter of the call's time to the deadline\n" +
-				"            an attempt follows a slow one while at most 2 of the method's last 10 answers were slow, 5 at least being known\n" +
+			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a successful call adds 0.1; ", "an attempt after a slow one 4; ",
+			"  slow      a response is slow if it took over ", ", and very slow if also over a quarter of the call's time to the deadline\n" +
+				"            another attempt follows a slow one only while at most 2 of the method's last 10 responses were slow, after 5 or more\n" +
 				"            while all 10 were very slow, nothing is retried",
 		}},
 		{[]string{waits, "--down"}, []string{"The call does not end"}}, // and the command does, though the call looks for a connection forever

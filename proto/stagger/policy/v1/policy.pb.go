@@ -1758,9 +1758,9 @@ func (*Budget_Bucket) isBudget_Kind() {}
 
 func (*Budget_Throttle) isBudget_Kind() {}
 
-// BucketBudget is a bucket of extra attempts. It is full at first. A call that succeeds adds a part of one, and time alone fills it
-// in 5 minutes. A busy client's bucket holds what the successes of 5 seconds add, if that is more than size. A retry costs 1. An extra
-// attempt that helps returns a multiple of its cost. If the bucket can't pay, nothing is sent.
+// BucketBudget is a retry budget. It is full at first. A successful call adds a part of a retry, and time alone fills it in 5 minutes. A
+// busy client's bucket holds what the successes of 5 seconds add, if that is more than size. A retry costs 1. A retry or a hedge that
+// succeeds refunds a multiple of its cost. If the bucket can't pay, nothing is sent.
 type BucketBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 4 when absent. With 0 it is empty at first and time
@@ -1771,8 +1771,8 @@ type BucketBudget struct {
 	// stagger. The cost of a hedge, and of a retry in place of a slow attempt. It is more than 1 because the server may work on both
 	// attempts. 1 to 1000, at most four decimals; 4 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
-	// stagger. What an extra attempt that helps returns, as a multiple of its cost. It helps if a server answers it within the attempt's own
-	// timeout (at any time if it has none), with OK, or with an error about the request itself, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
+	// stagger. What a successful retry or hedge refunds, as a multiple of its cost: a server responds within the attempt's own timeout (at any
+	// time if it has none), with OK, or with an error about the request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
 	// stagger. The content up to which refunds fill the bucket, if that is more than its usual size. 0 to 1000000, at most four decimals; 24 when absent.
 	RefundSize    *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`

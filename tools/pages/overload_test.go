@@ -15,44 +15,46 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// The words of docs/load.md have the numbers of the code: first the rules, then their terms and effects.
-func TestLoadPage_Numbers(t *testing.T) {
+// The words of docs/overload.md have the numbers of the code: first the rules, then their terms and effects.
+func TestOverloadPage_Numbers(t *testing.T) {
 	t.Parallel()
-	page := strings.Join(strings.Fields(read(t, "docs/load.md")), " ")
+	page := strings.Join(strings.Fields(read(t, "docs/overload.md")), " ")
 	b := budget.Default()
-	if b.Size == 0 || b.SlowCost != b.Size || evidence.CallPart != 4 || evidence.MostSlow*5 != evidence.Remembered {
+	if b.Size == 0 || b.Refund != 2 || b.SlowCost != b.Size || evidence.CallPart != 4 || evidence.MostSlow*5 != evidence.Remembered {
 		t.Errorf("a bucket of %+v, %d of %d: the sentences must be others", b, evidence.MostSlow, evidence.Remembered)
 	}
-	rules := fmt.Sprintf("A target's bucket holds %v retries. A success adds %v. A retry takes 1, an attempt after a slow one %v. "+
-		"One that helps returns %v times its cost, up to %v. "+
-		"An attempt follows a slow one while at most %d of the method's last %d answers were slow; while all %[7]d were very slow, nothing is retried. "+
-		"Slow is longer than the attempt's own timeout.",
-		b.Size, b.PerSuccess, b.SlowCost, b.Refund, b.RefundSize, evidence.MostSlow, evidence.Remembered)
+	rules := fmt.Sprintf("Each target has a retry budget of %v. A successful call adds %v. A retry costs 1, an attempt after a slow one %v. "+
+		"A successful retry refunds twice its cost, up to %v. Another attempt follows a slow one only while at most %d of the method's last %d "+
+		"responses were slow. While all %[6]d were very slow, nothing is retried. Slow means longer than the attempt's own timeout.",
+		b.Size, b.PerSuccess, b.SlowCost, b.RefundSize, evidence.MostSlow, evidence.Remembered)
 	if n := len(strings.Fields(rules)); n > 70 {
 		t.Errorf("the rules have %d words; want at most 70", n)
 	}
-	const busy = 100 // calls a second
-	most := busy * budget.Window.Seconds() * b.PerSuccess
+	const busy, quiet, fleet, added, size = 100, 20, 100, 0.5, 20 // calls a second, processes, and the numbers of two remedies
+	successes := budget.Window.Seconds()
 	for _, want := range []string{
-		"# How much load retries add " + rules,
+		rules,
 		fmt.Sprintf("Time alone fills it in %v minutes. A busy client's bucket holds what the successes of %v seconds add",
 			budget.RefillTime.Minutes(), budget.Window.Seconds()),
-		fmt.Sprintf("Of fewer than %d answers, a fifth may be slow. Before a method's %dth answer, no attempt is sent in parallel with",
+		fmt.Sprintf("Of fewer than %d responses, a fifth may be slow. Before a method's %dth response, no attempt is sent in parallel",
 			evidence.Remembered, evidence.Enough),
 		fmt.Sprintf("More than %d of %d stop attempts", evidence.MostSlow, evidence.Remembered),
-		fmt.Sprintf("pay for themselves while %v %% of them help", 100/b.Refund),
-		fmt.Sprintf("each retry after the blip pays for %v more", b.Refund),
-		fmt.Sprintf("A client of %d calls a second has a bucket of %v.", busy, most),
-		fmt.Sprintf("A quiet client sends %v retries, or %v if retries have helped just before. A client of %d calls a second sends %v.",
-			b.Size, b.RefundSize, busy, most),
+		fmt.Sprintf("pay for themselves while %v %% of them succeed", 100/b.Refund),
+		fmt.Sprintf("each that succeeds pays for %v more. A client of %d calls a second has a budget of %v.",
+			b.Refund, busy, busy*successes*b.PerSuccess),
+		fmt.Sprintf("A quiet client sends %v retries, or %v if retries have succeeded just before; a client of %d calls a second sends %v.",
+			b.Size, b.RefundSize, busy, busy*successes*b.PerSuccess),
 		fmt.Sprintf("Then each process sends one in %v seconds.", budget.RefillTime.Seconds()/b.Size),
 		fmt.Sprintf("fill the bucket up to %v. While all fail, it is empty within moments, and time alone adds one retry in %v seconds",
 			b.RefundSize, budget.RefillTime.Seconds()/b.Size),
-		fmt.Sprintf("Each has a bucket of %v and", b.Size),
-		fmt.Sprintf("A hundred of them may send %v retries into an outage.", 100*b.Size),
+		fmt.Sprintf("With `perSuccess: %v`, a client of %d calls a second sends %v retries instead of %v.",
+			added, quiet, quiet*successes*added, quiet*successes*b.PerSuccess),
+		fmt.Sprintf("With `size: %d`, a hundred quiet processes send 2,000 instead of %v.", size, fleet*b.Size),
+		fmt.Sprintf("Each has a budget of %v and", b.Size),
+		fmt.Sprintf("A hundred of them may send %v retries into an outage.", fleet*b.Size),
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("docs/load.md doesn't say what the code does:\n%s", want)
+			t.Errorf("docs/overload.md doesn't say what the code does:\n%s", want)
 		}
 	}
 	picture := read(t, "docs/diagrams/budget.svg")
@@ -68,11 +70,11 @@ func TestLoadPage_Numbers(t *testing.T) {
 }
 
 // The file that writes the default budget out in full means the default, and names every key of a bucket.
-func TestLoadPage_Default(t *testing.T) {
+func TestOverloadPage_Default(t *testing.T) {
 	t.Parallel()
-	files := blocks(read(t, "docs/load.md"), "yaml")
-	if len(files) != 1 {
-		t.Fatalf("%d policy files; want one", len(files))
+	files := blocks(read(t, "docs/overload.md"), "yaml")
+	if len(files) == 0 {
+		t.Fatal("no policy file")
 	}
 	set := testkit.Must(policy.Parse("retry.yaml", []byte(files[0])))(t)
 	budgets := set.Compiled().Budgets
