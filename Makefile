@@ -78,19 +78,19 @@ grid: ## Play every storm from many connections and processes, in virtual time: 
 	@cd lab && $(OFF) go test -count=1 -timeout 60m -run '$(GRIDS)' ./storm -args -grid '$(GRID)' $(STORM)
 
 .PHONY: overload
-overload: ## Draw the plots of docs/evidence/overload.md
+overload: ## Play every storm in the simulator, and write its table, and the plot of docs/evidence/storms.md
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: outages
-outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and chains.md: 1 minute
-	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent' ./outages -args -write
+outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md: 1 minute
+	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent|TestReconnect$$|TestReconnect_Waits|TestHandshakes' ./outages ./fleet -args -write
 
 .PHONY: hedge
 hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write the table of docs/hedging.md
 	@cd lab && $(OFF) go test -count=1 ./hedge -args -write
 
 .PHONY: vanish
-vanish: ## Let a machine vanish from the network, with keepalives of several lengths, and write the table of docs/evidence/outages.md: 1 minute (Linux, iproute2, root or user namespaces)
+vanish: ## Let a machine vanish from the network, with keepalives of several lengths, and write lab/vanish/results.md: 1 minute (Linux, iproute2, root or user namespaces)
 	@cd lab && $(OFF) go run ./vanish -write
 
 .PHONY: search

@@ -28,8 +28,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const chainsPage = "../../docs/evidence/chains.md"
-
 // telling is what a service in the middle tells its caller when the service below is down.
 type telling struct {
 	says                string
@@ -42,7 +40,7 @@ var tellings = []telling{
 	{says: "tells it, and the gateway checks its health", interceptor: true, health: true},
 }
 
-// TestDocsAreCurrent_Chains compares the tables of docs/evidence/chains.md with a run.
+// TestDocsAreCurrent_Chains compares the tables of chains with a run.
 func TestDocsAreCurrent_Chains(t *testing.T) {
 	off := map[string][]terminal.Off{}
 	cut := report.Table{
@@ -62,7 +60,7 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 			}
 			cut.Rows = append(cut.Rows, row)
 		}
-		chainsAgree(one, "cut off", cut, off)
+		chainsAgree(one, page, "cut off", cut, off)
 	})
 	restart := report.Table{
 		Title:   "Calls that succeed, and other callers who are told not to retry before their deadline, averages of forty plays",
@@ -84,19 +82,19 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 			}
 			restart.Rows = append(restart.Rows, row)
 		}
-		chainsAgree(one, "restart", restart, off)
+		chainsAgree(one, "results.md", "restart", restart, off)
 	})
 }
 
-// chainsAgree compares a table with the page, or writes it.
-func chainsAgree(t testing.TB, mark string, table report.Table, off map[string][]terminal.Off) {
+// chainsAgree compares a table with that of a file, or writes it.
+func chainsAgree(t testing.TB, path, mark string, table report.Table, off map[string][]terminal.Off) {
 	t.Helper()
 	t.Logf("\n%s", terminal.Markdown(table))
 	if *write {
-		must.Do(t, terminal.WriteInto(chainsPage, mark, []report.Table{table}))
+		must.Do(t, terminal.WriteInto(path, mark, []report.Table{table}))
 		return
 	}
-	for _, line := range must.Get(terminal.Differences(chainsPage, mark, []report.Table{table}, off))(t) {
+	for _, line := range must.Get(terminal.Differences(path, mark, []report.Table{table}, off))(t) {
 		t.Errorf("%s: make outages writes it", line)
 	}
 }

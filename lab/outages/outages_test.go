@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outages plays what happens to servers in production, over real gRPC in virtual time, and writes the table of
-// docs/evidence/outages.md.
+// Package outages plays what happens to servers in production, over real gRPC in virtual time, and writes the tables of
+// docs/evidence/outages.md and results.md.
 package outages
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-var write = flag.Bool("write", false, "write the table into docs/evidence/outages.md")
+var write = flag.Bool("write", false, "write the tables")
 
 func TestMain(m *testing.M) {
 	flag.Parse()

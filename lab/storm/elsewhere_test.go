@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/tools/chance"
-	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
+
+const elsewhereGuide = "../../docs/retry-elsewhere.md"
 
 // The table of docs/retry-elsewhere.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
 // retry at once costs while all fail.
@@ -40,10 +41,10 @@ func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 			}
 		}
 		if *write {
-			must.Do(t, terminal.WriteInto("../../docs/retry-elsewhere.md", "storms", []report.Table{shown}))
+			put(t, elsewhereGuide, "storms", shown)
 			return
 		}
-		agrees(trial, "../retry-elsewhere.md", "storms", map[string][]terminal.Off{
+		agrees(trial, elsewhereGuide, "storms", map[string][]terminal.Off{
 			shown.Columns[1]: {{Abs: 1}}, shown.Columns[2]: {{Rel: 0.7}}, shown.Columns[3]: {{Rel: 0.75}}, shown.Columns[4]: {{Abs: 1}},
 		}, shown)
 	})
