@@ -557,15 +557,17 @@ func prose(page string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
 }
 
-// Each figure of costs on a page is the one in the tables of docs/evidence/costs.md, which "make compare" writes.
+// Each figure of costs on a page is the one in the tables of lab/compare, which "make compare" writes.
 func TestPages_Costs(t *testing.T) {
 	t.Parallel()
 	texts, quotes := pages(t), 0
-	figures := costs(texts["docs/evidence/costs.md"])
+	const results = "lab/compare/results.md"
+	texts[results] = read(t, results)
+	figures := costs(texts[results])
 	for path, text := range texts {
 		for _, m := range regexp.MustCompile(`<!-- cost: (.*?) -->(.*?)<!-- / -->`).FindAllStringSubmatch(text, -1) {
 			if want, ok := figures[m[1]]; m[1] != "host" && (!ok || want != m[2]) {
-				t.Errorf("%s: the cost %q is %q; docs/evidence/costs.md has %q: run make compare COMPARE='-write .'", path, m[1], m[2], want)
+				t.Errorf("%s: the cost %q is %q; %s has %q: run make compare COMPARE='-write .'", path, m[1], m[2], results, want)
 			}
 			if path != "docs/evidence/costs.md" {
 				quotes++
