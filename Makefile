@@ -159,7 +159,7 @@ histories: ## Have Porcupine judge what clients of a real etcd see in its outage
 	@cd lab/clients && STAGGER_CLIENTS=required $(OFF) go test -run TestHistories -count=1 -timeout 60m . -args -histories 200 $(HISTORIES)
 
 .PHONY: redis
-redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS='-args -write' writes the tables of docs/evidence/fleet.md)
+redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS='-args -write' writes lab/redisfleet/results.md)
 	@.ci/redis
 	@cd lab/redisfleet && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
 
