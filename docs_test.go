@@ -613,16 +613,22 @@ func TestPages_Promises(t *testing.T) {
 	}
 }
 
-// The README's first sentences have the figures of docs/evidence/search.md, its peer's as well.
+// The README's first sentences have the figures of docs/evidence/search.md, its peer's as well, and that page those of lab/search.
 func TestPages_Search(t *testing.T) {
 	t.Parallel()
 	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
 	for _, player := range []string{"default", "gRPC throttled"} {
-		_, row, _ := strings.Cut(read(t, "docs/evidence/search.md"), "\n| "+player+" | ")
-		row, _, _ = strings.Cut(row, "\n")
-		cells := strings.Split(row, " | ")
-		if len(cells) != 7 {
-			t.Fatalf("docs/evidence/search.md: %s: %q; want both halves", player, row)
+		figures := func(path string) []string {
+			_, row, _ := strings.Cut(read(t, path), "\n| "+player+" | ")
+			row, _, _ = strings.Cut(row, " |\n")
+			return strings.Split(row, " | ")
+		}
+		cells, all := figures("docs/evidence/search.md"), figures("lab/search/results.md")
+		if len(cells) != 7 || len(all) != 14 {
+			t.Fatalf("%s: docs/evidence/search.md: %q, lab/search/results.md: %q; want both halves", player, cells, all)
+		}
+		if cells[0] != all[3] || cells[2] != all[6] || cells[4] != all[9] || cells[5] != all[12] {
+			t.Errorf("%s: docs/evidence/search.md has %q, and lab/search/results.md %q: make search writes both", player, cells, all)
 		}
 		for what, figure := range map[string]string{
 			"worse by 3 points": cells[0] + " %", "gain": strings.TrimPrefix(cells[2], "+") + " points", "mean lost help": cells[5] + " points",

@@ -67,8 +67,8 @@ const (
 		"itself repeats calls, with retries or without.\n\n" +
 		"`make interop` runs real servers, proxies and clients, and fails when one of its claims no longer holds. The claims are the counts of calls that ran twice; shares\n" +
 		"of calls differ by some tenths from run to run. The run that counts also writes the page (`make interop INTEROP='-args -write ../../docs/evidence/interop.md'`).\n" +
-		"This run was on %s. [Versions and all tables](../../lab/interop/results.md): what proxies answer, which settings make them repeat calls, and one policy in Go,\n" +
-		"Python and Node.\n"
+		"This run was on %s. [Versions and all tables](../../lab/interop/results.md) also show the answers of proxies, settings that make them repeat calls, and one\n" +
+		"policy in Go, Python and Node.\n"
 	resultsIntro = "# Software of others: all tables\n\n" +
 		"[docs/evidence/interop.md](../../docs/evidence/interop.md) says what follows from a run on %s. `make interop` writes these tables as well.\n\n" +
 		"## Versions\n\n"
