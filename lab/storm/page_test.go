@@ -27,14 +27,14 @@ const (
 	results = "results.md"
 )
 
-// pages is locked while a file is written: tests that write run in parallel.
-var pages sync.Mutex
+// writing is locked while a file is written: tests that write run in parallel.
+var writing sync.Mutex
 
 // put writes tables between the marks of a file.
 func put(t testing.TB, path, mark string, tables ...report.Table) {
 	t.Helper()
-	pages.Lock()
-	defer pages.Unlock()
+	writing.Lock()
+	defer writing.Unlock()
 	must.Do(t, terminal.WriteInto(path, mark, tables))
 }
 
