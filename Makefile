@@ -78,19 +78,19 @@ grid: ## Play every storm from many connections and processes, in virtual time: 
 	@cd lab && $(OFF) go test -count=1 -timeout 60m -run '$(GRIDS)' ./storm -args -grid '$(GRID)' $(STORM)
 
 .PHONY: overload
-overload: ## Draw the plots of docs/evidence/overload.md
+overload: ## Play every storm in the simulator, and write its table, and the plot of docs/evidence/storms.md
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: outages
-outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md, chains.md and docs/coming-from.md: 1 minute
-	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent' ./outages -args -write
+outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and docs/coming-from.md: 1 minute
+	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent|TestReconnect$$|TestReconnect_Waits|TestHandshakes' ./outages ./fleet -args -write
 
 .PHONY: hedge
 hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write the table of docs/hedging.md
 	@cd lab && $(OFF) go test -count=1 ./hedge -args -write
 
 .PHONY: vanish
-vanish: ## Let a machine vanish from the network, with keepalives of several lengths, and write the table of docs/evidence/outages.md: 1 minute (Linux, iproute2, root or user namespaces)
+vanish: ## Let a machine vanish from the network, with keepalives of several lengths, and write lab/vanish/results.md: 1 minute (Linux, iproute2, root or user namespaces)
 	@cd lab && $(OFF) go run ./vanish -write
 
 .PHONY: search
@@ -159,7 +159,7 @@ histories: ## Have Porcupine judge what clients of a real etcd see in its outage
 	@cd lab/clients && STAGGER_CLIENTS=required $(OFF) go test -run TestHistories -count=1 -timeout 60m . -args -histories 200 $(HISTORIES)
 
 .PHONY: redis
-redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS='-args -write' writes the tables of docs/evidence/fleet.md)
+redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS='-args -write' writes lab/redisfleet/results.md)
 	@tools/ci/redis
 	@cd lab/redisfleet && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
 

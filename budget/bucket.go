@@ -45,7 +45,7 @@ type BucketConfig struct {
 }
 
 // Default returns the config of the default budget, that of policies without one. docs/overload.md says it in words, and
-// docs/evidence/overload.md has the effects of other numbers.
+// docs/evidence/search.md has the effects of other numbers.
 func Default() BucketConfig {
 	return BucketConfig{Size: 4, PerSuccess: 0.1, SlowCost: 4, Refund: 2, RefundSize: 24}
 }

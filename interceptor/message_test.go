@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// messageRow is a row of the table in docs/evidence/messages.md: messages of an application, and what is done with them. These
+// messageRow has messages of an application, and what is done with them. These
 // stand for types of other libraries, with what matters of them here; module interop has the libraries themselves.
 type messageRow struct {
 	codec   grpc.CallOption // nil: gRPC's own
@@ -110,13 +109,7 @@ func messageRows() map[string]messageRow {
 }
 
 func TestMessage(t *testing.T) {
-	documented := messageTable(t)
 	for name, row := range messageRows() {
-		yes := map[bool]string{true: "yes", false: "no"}
-		if got, want := documented[name], yes[!row.once]+yes[row.unary]+yes[row.stream]+yes[row.replay]+yes[row.observed]; got != want {
-			t.Errorf("docs/evidence/messages.md says %q of %s; want %q", got, name, want)
-		}
-		delete(documented, name)
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Run("unary", row.hedgesUnary)
 			t.Run("stream", row.hedgesStream)
@@ -125,30 +118,6 @@ func TestMessage(t *testing.T) {
 			t.Run("retried", row.retriesUnary)
 		})
 	}
-	for name := range documented {
-		t.Errorf("docs/evidence/messages.md has a row without a test: %s", name)
-	}
-}
-
-// messageTable returns the answers of the table in docs/evidence/messages.md.
-func messageTable(t *testing.T) map[string]string {
-	t.Helper()
-	page := testkit.Must(os.ReadFile("../docs/evidence/messages.md"))(t)
-	rows := map[string]string{}
-	_, section, _ := strings.Cut(string(page), "# Evidence: messages and codecs")
-	_, section, _ = strings.Cut(section, "| --- | --- | --- | --- | --- | --- |\n")
-	for line := range strings.Lines(section) {
-		cells := strings.Split(line, " | ")
-		if len(cells) != 6 {
-			break
-		}
-		name := strings.TrimPrefix(cells[0], "| ")
-		for _, cell := range cells[1:] {
-			answer, _, _ := strings.Cut(strings.TrimSuffix(cell, " |\n"), ",")
-			rows[name] += answer
-		}
-	}
-	return rows
 }
 
 func (row messageRow) opts() []grpc.CallOption {

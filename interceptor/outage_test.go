@@ -323,7 +323,7 @@ func TestOutage_Workers(t *testing.T) {
 }
 
 // A service in the middle is called with a deadline while the last one restarts, and waits for it for three quarters of that. All
-// other callers know the error 10 ms before the deadline at the latest, and can do without: docs/evidence/chains.md.
+// other callers know the error 10 ms before the deadline at the latest, and can do without: docs/evidence/outages.md.
 func TestOutage_Inbound(t *testing.T) {
 	t.Parallel()
 	for _, deadline := range []time.Duration{500 * ms, 2 * time.Second, 5 * time.Second} {

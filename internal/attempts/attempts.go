@@ -65,7 +65,7 @@ type Settings struct {
 }
 
 // MaxOutage is the age of an outage at which calls stop waiting for a connection. The wait is meant for restarts: DialOptions' delays
-// connect again within 5 s after a restart of 3 s. docs/evidence/outages.md has the table behind this choice.
+// connect again within 5 s after a restart of 3 s. lab/fleet/reconnect.md has the table behind this choice.
 const MaxOutage = 5 * time.Second
 
 // ConnectWait says how a call waits for a connection before an extra attempt.

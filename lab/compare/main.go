@@ -115,7 +115,7 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	held, above := check(all, found)
 	if len(held.Rows) > 0 {
-		names, shown = append(names, "bounds"), append(shown, held)
+		names, shown = append(names, boundsName), append(shown, held)
 	}
 	for i, t := range shown {
 		fmt.Fprintf(out, "### %s\n\n%s:\n\n%s\n\n", names[i], t.Title, terminal.Markdown(t))

@@ -35,22 +35,24 @@ func TestMain(m *testing.M) {
 func TestCommand(t *testing.T) {
 	root := t.TempDir()
 	page := filepath.Join(root, "docs", "evidence", "costs.md")
-	testkit.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
-		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\n<!-- bounds -->\n<!-- /bounds -->\nend\n"), 0o600),
+	results := filepath.Join(root, "lab", "compare", "results.md")
+	testkit.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(page), 0o750), os.MkdirAll(filepath.Dir(results), 0o750),
+		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- bounds -->\nSTALE\n<!-- /bounds -->\nend\n"), 0o600),
+		os.WriteFile(results, []byte("<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\nend\n"), 0o600),
 		os.WriteFile(filepath.Join(root, "README.md"), []byte("It allocates <!-- cost: one failure; stagger; allocations -->9<!-- / --> and <!-- cost: none -->1<!-- / -->.\n"), 0o600)))
 	var out, errs bytes.Buffer
 	args := []string{"-only", "^(one failure|waiting)$", "-processes", "2", "-rounds", "2", "-slice", "1ns", "-waiting", "3", "-write", root}
 	if err := command(t.Context(), args, &out, &errs); err != nil && !strings.Contains(err.Error(), "above their bounds: one failure, stagger: processor × ") {
 		t.Fatalf("%v\n%s", err, &errs)
 	}
-	text := testkit.Must(os.ReadFile(page))(t)
+	text := slices.Concat(testkit.Must(os.ReadFile(page))(t), testkit.Must(os.ReadFile(results))(t))
 	for _, want := range []string{"(2 processes;", "| stagger | ", "| failsafe-go, budget | ", "(one process)", "| one failure | stagger | processor × |", runtime.Version(), "| client | × two calls without retries | processor × | time | allocations | bytes |"} {
 		if !strings.Contains(out.String(), want) || !strings.Contains(string(text), want) {
-			t.Errorf("no %q in\n%s\nand the page\n%s", want, &out, text)
+			t.Errorf("no %q in\n%s\nand the pages\n%s", want, &out, text)
 		}
 	}
 	if strings.Contains(string(text), "STALE") || !strings.HasSuffix(string(text), "end\n") {
-		t.Errorf("the page is\n%s", text)
+		t.Errorf("the pages are\n%s", text)
 	}
 	readme := testkit.Must(os.ReadFile(filepath.Join(root, "README.md")))(t)
 	if figure := strings.Split(string(readme), "-->")[1]; len(figure) < 3+len("<!-- / ") || !strings.Contains(string(readme), "none -->1<!--") {

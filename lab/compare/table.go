@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
-// table is a table of docs/evidence/costs.md, between marks of its name.
+// table is a table of results.md, between marks of its name.
 type table struct {
 	name, what string
 	columns    []column
@@ -121,18 +121,26 @@ func (f figures) quote(text string) string {
 	})
 }
 
-// write writes tables into the page of the repository at root, and their figures into all pages that quote them.
+// boundsName is the table of docs/evidence/costs.md.
+const boundsName = "bounds"
+
+// write writes tables below the repository's root, and their figures into all pages that quote them.
 func write(root string, names []string, tables []report.Table) error {
 	quotes := figures{"host": host()}
 	errs := make([]error, 0, len(tables))
+	page, results := filepath.Join(root, "docs", "evidence", "costs.md"), filepath.Join(root, "lab", "compare", "results.md")
 	for i, t := range tables {
-		errs = append(errs, terminal.WriteInto(filepath.Join(root, "docs", "evidence", "costs.md"), names[i], []report.Table{t}))
+		path := results
+		if names[i] == boundsName {
+			path = page
+		}
+		errs = append(errs, terminal.WriteInto(path, names[i], []report.Table{t}))
 		quotes.add(names[i], t)
 	}
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	errs = append(errs, err)
 	more, _ := filepath.Glob(filepath.Join(root, "docs", "evidence", "*.md")) // the pattern is valid
-	for _, page := range append(append(pages, more...), filepath.Join(root, "README.md")) {
+	for _, page := range append(append(pages, more...), results, filepath.Join(root, "README.md")) {
 		text, err := os.ReadFile(page)
 		if err == nil {
 			err = os.WriteFile(page, []byte(quotes.quote(string(text))), 0o644)

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,7 +35,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var write = flag.Bool("write", false, "play up to 100,000 clients, and write the tables into docs/evidence/fleet.md")
+var write = flag.Bool("write", false, "play up to 100,000 clients, and write the tables")
 
 const (
 	ms        = time.Millisecond
@@ -283,7 +284,7 @@ func play(t *testing.T, s scheme, clients int) (random, outage *figures) {
 }
 
 // A pool bounds what a fleet sends in an outage, at a tolerable number of scripts, whatever the number of clients; the figures
-// are those of docs/evidence/fleet.md.
+// are those of results.md, and some of docs/evidence/fleet.md.
 func TestTables(t *testing.T) {
 	sizes := []int{10, 100, 1_000, 10_000}
 	if *write {
@@ -308,7 +309,7 @@ func TestTables(t *testing.T) {
 			return fmt.Sprintf("%.0f", max(r.scripts, o.scripts))
 		}},
 	}
-	const page, guide = "../../docs/evidence/fleet.md", "../../budget/redisbudget/README.md"
+	const results, page, guide = "results.md", "../../docs/evidence/fleet.md", "../../budget/redisbudget/README.md"
 	tables, off := make([]report.Table, len(kinds)), make([]map[string][]terminal.Off, len(kinds))
 	for i, k := range kinds {
 		tables[i], off[i] = report.Table{Title: k.title, Columns: []string{"reserve"}}, map[string][]terminal.Off{}
@@ -323,6 +324,10 @@ func TestTables(t *testing.T) {
 	refused := report.Table{
 		Title:   "Retries refused with a pool while 3 % of the requests fail, of clients that make 1,000 calls a second in all",
 		Columns: []string{"clients", "retries refused, %"},
+	}
+	decides := report.Table{
+		Title:   "Requests a call while all fail, and retries refused while 3 % of the requests fail",
+		Columns: tables[0].Columns,
 	}
 	for _, s := range schemes {
 		for i := range tables {
@@ -344,8 +349,18 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
+	for i, row := range tables[2].Rows {
+		cells := []string{row[0]}
+		for k, requests := range row[1:] {
+			cells = append(cells, requests+", "+tables[1].Rows[i][1+k]+" %")
+		}
+		if !strings.Contains(row[0], "20 ms") {
+			decides.Rows = append(decides.Rows, cells)
+		}
+	}
 	if *write {
-		testkit.NoError(t, errors.Join(terminal.WriteInto(page, "fleet", tables), terminal.WriteInto(guide, "fleet", []report.Table{refused})))
+		testkit.NoError(t, errors.Join(terminal.WriteInto(results, "fleet", tables), terminal.WriteInto(page, "fleet", []report.Table{decides}),
+			terminal.WriteInto(guide, "fleet", []report.Table{refused})))
 		return
 	}
 	compare := func(path string, table report.Table, off map[string][]terminal.Off) {
@@ -354,8 +369,13 @@ func TestTables(t *testing.T) {
 		}
 	}
 	for i, table := range tables {
-		compare(page, table, off[i])
+		compare(results, table, off[i])
 	}
+	both := map[string][]terminal.Off{}
+	for _, column := range decides.Columns[1:] {
+		both[column] = []terminal.Off{{Abs: kinds[2].tolerance}, {Abs: kinds[1].tolerance}}
+	}
+	compare(page, decides, both)
 	compare(guide, refused, map[string][]terminal.Off{refused.Columns[1]: {{Abs: kinds[1].tolerance}}})
 }
 

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,8 +20,9 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 
-	engine "github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -184,22 +183,22 @@ func connect(t *testing.T, n int, c backoff.Config, away time.Duration) *reconne
 // ours are the delays of Retrier.DialOptions.
 var ours = backoff.Config{BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
 
-// docs/evidence/outages.md has what is measured here, and the delays of DialOptions bring no larger peak than gRPC's own can.
+// The delays of DialOptions bring no larger peak than gRPC's own can.
 func TestReconnect(t *testing.T) {
-	page := string(testkit.Must(os.ReadFile("../../docs/evidence/outages.md"))(t))
-	has := func(row string) {
-		if !strings.Contains(page, row+"\n") {
-			t.Errorf("the page lacks\n%s", row)
-		}
+	shown := report.Table{
+		Title:   "When 99 % of 10,000 clients are back after the server is, and the most connections a second in any tenth of a second",
+		Columns: []string{"first, longest delay"},
 	}
 	times := []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second, time.Minute}
+	for _, away := range times {
+		shown.Columns = append(shown.Columns, fmt.Sprintf("away %v s", away.Seconds()))
+	}
 	worst := 0
 	for _, c := range []backoff.Config{backoff.DefaultConfig, ours, with(0.1, 3), with(0.5, 3), with(0.25, 1), with(0.25, 10)} {
-		var row strings.Builder
-		fmt.Fprintf(&row, "| %v, %v |", c.BaseDelay, c.MaxDelay)
+		row := []string{fmt.Sprintf("%v, %v", c.BaseDelay, c.MaxDelay)}
 		for _, away := range times {
 			r := simulate(10_000, c, away)
-			fmt.Fprintf(&row, " %.1f s, %d |", r.quantile(0.99).Seconds(), r.peak)
+			row = append(row, fmt.Sprintf("%.1f s, %d", r.quantile(0.99).Seconds(), r.peak))
 			switch {
 			case c == backoff.DefaultConfig:
 				worst = max(worst, r.peak)
@@ -207,62 +206,62 @@ func TestReconnect(t *testing.T) {
 				t.Errorf("%v: %d connections a second; gRPC's own delays bring at most %d", away, r.peak, worst)
 			}
 		}
-		has(row.String())
+		shown.Rows = append(shown.Rows, row)
+	}
+	kept(t, "reconnect", shown)
+}
+
+// kept compares a table with that of reconnect.md, or writes it.
+func kept(t *testing.T, mark string, shown report.Table) {
+	t.Helper()
+	const path = "reconnect.md"
+	if *write {
+		testkit.NoError(t, terminal.WriteInto(path, mark, []report.Table{shown}))
+		return
+	}
+	for _, line := range testkit.Must(terminal.Differences(path, mark, []report.Table{shown}, nil))(t) {
+		t.Errorf("%s: make outages writes it", line)
 	}
 }
 
-// The age of an outage at which calls stop waiting: docs/evidence/outages.md has what each age saves, and costs. All restarts count
-// the same.
+// What calls wait, and what that saves, by the age of an outage at which they stop waiting. All restarts count the same.
 func TestReconnect_Waits(t *testing.T) {
-	page := string(testkit.Must(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	shown := report.Table{
+		Title:   "Calls saved, and seconds that all calls wait together, with one call a second, by the age at which calls stop waiting",
+		Columns: []string{"restart"},
+	}
 	var ages []time.Duration
 	for age := time.Second; age <= 10*time.Second; age += time.Second {
 		ages = append(ages, age)
+		shown.Columns = append(shown.Columns, fmt.Sprintf("%.0f s", age.Seconds()))
 	}
 	saved, waited := make([]float64, len(ages)), make([]float64, len(ages))
-	rows := []string{"| restart |", "| --- |"}
-	for _, age := range ages {
-		rows[0] += fmt.Sprintf(" %.0f s |", age.Seconds())
-		rows[1] += " --- |"
-	}
 	for _, seconds := range []float64{0.3, 1, 2, 3, 5, 8, 12} {
 		away := time.Duration(seconds * float64(time.Second))
 		r := simulate(10_000, ours, away)
-		var row strings.Builder
-		fmt.Fprintf(&row, "| %v |", away)
+		row := []string{fmt.Sprint(away)}
 		for i, age := range ages {
 			s, w := r.waits(away, age)
 			saved[i], waited[i] = saved[i]+s, waited[i]+w
-			fmt.Fprintf(&row, " %.1f, %.1f |", s, w)
+			row = append(row, fmt.Sprintf("%.1f, %.1f", s, w))
 		}
-		rows = append(rows, row.String())
+		shown.Rows = append(shown.Rows, row)
 	}
-	var share strings.Builder
-	share.WriteString("| share of 10 s |")
+	share := []string{"share of 10 s"}
 	for i := range ages {
-		fmt.Fprintf(&share, " %.0f %%, %.0f %% |", 100*saved[i]/saved[len(ages)-1], 100*waited[i]/waited[len(ages)-1])
+		share = append(share, fmt.Sprintf("%.0f %%, %.0f %%", 100*saved[i]/saved[len(ages)-1], 100*waited[i]/waited[len(ages)-1]))
 	}
-	table := strings.Join(append(rows, share.String()), "\n") + "\n"
-	if !strings.Contains(page, table) {
-		t.Errorf("the page lacks\n%s", table)
-	}
-	own := func(away time.Duration) (saves, would, waits, wouldWait float64) {
+	shown.Rows = append(shown.Rows, share)
+	for _, away := range []time.Duration{3 * time.Second, 5 * time.Second, 12 * time.Second} {
 		r := simulate(10_000, backoff.DefaultConfig, away)
-		saves, waits = r.waits(away, engine.MaxOutage)
-		would, wouldWait = r.waits(away, engine.MaxOutage+time.Second)
-		return saves, would, waits, wouldWait
-	}
-	three, threeWould, _, _ := own(3 * time.Second)
-	five, fiveWould, _, _ := own(5 * time.Second)
-	_, _, waits, wouldWait := own(12 * time.Second)
-	for _, text := range []string{
-		fmt.Sprintf("6 s instead of 5 s would save %.1f instead of %.1f calls of a restart of 3 s, and %.1f instead of %.1f of one of 5 s.", threeWould, three, fiveWould, five),
-		fmt.Sprintf("calls would wait for %.1f s together instead of %.1f s.", wouldWait, waits),
-	} {
-		if !strings.Contains(page, text) {
-			t.Errorf("the page lacks %q", text)
+		row := []string{fmt.Sprintf("%v, gRPC's own delays", away)}
+		for _, age := range ages {
+			s, w := r.waits(away, age)
+			row = append(row, fmt.Sprintf("%.1f, %.1f", s, w))
 		}
+		shown.Rows = append(shown.Rows, row)
 	}
+	kept(t, "waits", shown)
 }
 
 func with(base, most float64) backoff.Config {
@@ -289,18 +288,26 @@ func TestReconnect_Real(t *testing.T) {
 // Where a server's handshakes are the bottleneck, the delays of DialOptions bring clients back as soon as gRPC's own, if the server is
 // done with all of them before the first one gives up.
 func TestHandshakes(t *testing.T) {
-	page := string(testkit.Must(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	shown := report.Table{
+		Title:   "When 99 % of 10,000 clients are back, at a server that does so many handshakes a second, and the handshakes for each client",
+		Columns: []string{"first, longest delay"},
+	}
+	outages, rates := []time.Duration{10 * time.Second, time.Minute}, []int{1000, 500, 250, 100}
+	for _, away := range outages {
+		for _, rate := range rates {
+			shown.Columns = append(shown.Columns, fmt.Sprintf("away %v s: %d a second", away.Seconds(), rate))
+		}
+	}
 	own := map[string]time.Duration{}
 	for _, c := range []backoff.Config{backoff.DefaultConfig, with(0.5, 3), ours, with(0.1, 3), with(0.25, 1), with(0.25, 10)} {
-		var row strings.Builder
-		fmt.Fprintf(&row, "| %v, %v |", c.BaseDelay, c.MaxDelay)
-		for _, away := range []time.Duration{10 * time.Second, time.Minute} {
-			for _, rate := range []int{1000, 500, 250, 100} {
+		row := []string{fmt.Sprintf("%v, %v", c.BaseDelay, c.MaxDelay)}
+		for _, away := range outages {
+			for _, rate := range rates {
 				back, each := handshakes(10_000, c, away, rate)
 				if back == never {
-					row.WriteString(" never |")
+					row = append(row, "never")
 				} else {
-					fmt.Fprintf(&row, " %.0f s, %.1f |", back.Seconds(), each)
+					row = append(row, fmt.Sprintf("%.0f s, %.1f", back.Seconds(), each))
 				}
 				kind := fmt.Sprint(away, " ", rate)
 				switch {
@@ -311,8 +318,7 @@ func TestHandshakes(t *testing.T) {
 				}
 			}
 		}
-		if !strings.Contains(page, row.String()+"\n") {
-			t.Errorf("the page lacks\n%s", row.String())
-		}
+		shown.Rows = append(shown.Rows, row)
 	}
+	kept(t, "handshakes", shown)
 }

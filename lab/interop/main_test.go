@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // policies of these tests retry undeclared methods, which causes warnings
 	code := m.Run()
 	if *write != "" && code == 0 {
-		if err := evidence.write(*write); err != nil {
+		if err := evidence.write(*write, "results.md"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

@@ -6,6 +6,7 @@
 package interop
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-// page is docs/evidence/interop.md: the tests' counts.
+// page is docs/evidence/interop.md and results.md: the tests' counts.
 type page struct {
 	mu       sync.Mutex
 	versions map[string]string // of installed programs
@@ -24,10 +25,13 @@ type page struct {
 	deficits []string          // where stagger is worse
 }
 
+// section is one of docs/evidence/interop.md if its place is before details, else one of results.md.
 type section struct {
 	title, text string
 	tables      []table
 }
+
+const details = 12
 
 type table struct {
 	header []string
@@ -57,37 +61,49 @@ func (p *page) worse(format string, args ...any) {
 	p.deficits = append(p.deficits, fmt.Sprintf(format, args...))
 }
 
-const intro = "# Evidence: software of others\n\n" +
-	"This page shows how stagger works with servers, proxies and clients that were not written for it. The test run that counts also writes the page\n" +
-	"(`make interop INTEROP='-args -write ../../docs/evidence/interop.md'`). `make interop` alone fails when one of its claims\n" +
-	"no longer holds. The claims are the counts of calls that ran twice; shares of calls differ by some tenths from run to run.\n\n" +
-	"## Versions\n\n"
+const (
+	intro = "# Evidence: software of others\n\n" +
+		"**The claim:** behind nginx, no call that isn't declared idempotent runs twice with stagger, as without retries, and the others succeed. Behind HAProxy, gRPC\n" +
+		"itself repeats calls, with retries or without.\n\n" +
+		"`make interop` runs real servers, proxies and clients, and fails when one of its claims no longer holds. The claims are the counts of calls that ran twice; shares\n" +
+		"of calls differ by some tenths from run to run. The run that counts also writes the page (`make interop INTEROP='-args -write ../../docs/evidence/interop.md'`).\n" +
+		"This run was on %s. [Versions and all tables](../../lab/interop/results.md) also show the answers of proxies, settings that make them repeat calls, and one\n" +
+		"policy in Go, Python and Node.\n"
+	resultsIntro = "# Software of others: all tables\n\n" +
+		"[docs/evidence/interop.md](../../docs/evidence/interop.md) says what follows from a run on %s. `make interop` writes these tables as well.\n\n" +
+		"## Versions\n\n"
+)
 
-func (p *page) write(file string) error {
+// write writes the page into a file, and the details into another.
+func (p *page) write(file, results string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var b strings.Builder
-	b.WriteString(intro)
-	fmt.Fprintf(&b, "The run was on %s.\n\n", time.Now().UTC().Format(time.DateOnly))
+	today := time.Now().UTC().Format(time.DateOnly)
+	var short, long strings.Builder
+	fmt.Fprintf(&short, intro, today)
+	fmt.Fprintf(&long, resultsIntro, today)
 	versions := table{header: []string{"program", "version"}}
 	for _, name := range slices.Sorted(maps.Keys(p.versions)) {
 		versions.rows = append(versions.rows, []string{name, p.versions[name]})
 	}
-	versions.write(&b)
+	versions.write(&long)
 	for _, place := range slices.Sorted(maps.Keys(p.sections)) {
-		s := p.sections[place]
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.title, strings.TrimSpace(s.text))
+		s, b := p.sections[place], &short
+		if place >= details {
+			b = &long
+		}
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", s.title, strings.TrimSpace(s.text))
 		for _, t := range s.tables {
 			b.WriteByte('\n')
-			t.write(&b)
+			t.write(b)
 		}
 	}
 	slices.Sort(p.deficits)
-	b.WriteString("\n## What stagger does worse\n\n")
+	short.WriteString("\n## What stagger does worse\n\n")
 	for _, line := range p.deficits {
-		fmt.Fprintf(&b, "- %s\n", line)
+		fmt.Fprintf(&short, "- %s\n", line)
 	}
-	return os.WriteFile(file, []byte(b.String()), 0o644)
+	return errors.Join(os.WriteFile(file, []byte(short.String()), 0o644), os.WriteFile(results, []byte(long.String()), 0o644))
 }
 
 func (t table) write(b *strings.Builder) {

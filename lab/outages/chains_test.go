@@ -27,8 +27,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const chainsPage = "../../docs/evidence/chains.md"
-
 // telling is what a service in the middle tells its caller when the service below is down.
 type telling struct {
 	says                string
@@ -41,7 +39,7 @@ var tellings = []telling{
 	{says: "tells it, and the gateway checks its health", interceptor: true, health: true},
 }
 
-// TestDocsAreCurrent_Chains compares the tables of docs/evidence/chains.md with a run.
+// TestDocsAreCurrent_Chains compares the tables of chains with a run.
 func TestDocsAreCurrent_Chains(t *testing.T) {
 	off := map[string][]terminal.Off{}
 	cut := report.Table{
@@ -61,7 +59,7 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 			}
 			cut.Rows = append(cut.Rows, row)
 		}
-		agree(one, chainsPage, "cut off", cut, off)
+		agree(one, page, "cut off", cut, off)
 	})
 	restart := report.Table{
 		Title:   "Calls that succeed, and other callers who are told not to retry before their deadline, averages of forty plays",
@@ -83,7 +81,7 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 			}
 			restart.Rows = append(restart.Rows, row)
 		}
-		agree(one, chainsPage, "restart", restart, off)
+		agree(one, "results.md", "restart", restart, off)
 	})
 }
 

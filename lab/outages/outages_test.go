@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package outages plays what happens to servers in production, over real gRPC in virtual time, and writes the tables of
-// docs/evidence/outages.md, docs/evidence/chains.md and docs/coming-from.md.
+// docs/evidence/outages.md and results.md.
 package outages
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-var write = flag.Bool("write", false, "write the tables into their pages")
+var write = flag.Bool("write", false, "write the tables")
 
 func TestMain(m *testing.M) {
 	flag.Parse()

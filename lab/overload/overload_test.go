@@ -3,7 +3,7 @@
 
 //go:build !race
 
-// Package overload plays overloads in the simulator, and compares the plots and the table of docs/overload with them.
+// Package overload plays overloads in the simulator, and compares storms.csv, and a plot and a table of docs/evidence/storms.md, with them.
 package overload
 
 import (
@@ -12,12 +12,9 @@ import (
 	"encoding/csv"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,65 +24,30 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-var write = flag.Bool("write", false, "write plots and table into docs/overload")
+var write = flag.Bool("write", false, "write the plot and the tables")
 
-// docs/overload and docs/evidence/overload.md show the code's current behaviour.
+// The plot and the tables show the code's current behaviour.
 func TestDocsAreCurrent(t *testing.T) {
 	t.Parallel()
-	kept := filepath.Join("..", "..", "docs", "overload")
-	fresh := kept
-	if !*write {
-		fresh = t.TempDir()
-	}
-	rows := testkit.Must(run(t.Context(), "../..", fresh))(t)
-	const page = "../../docs/evidence/overload.md"
-	written := page
-	if !*write {
-		written = filepath.Join(t.TempDir(), "overload.md")
-		testkit.NoError(t, os.WriteFile(written, testkit.Must(os.ReadFile(page))(t), 0o600))
-	}
-	testkit.NoError(t, terminal.WriteInto(written, "storms", []report.Table{table(rows)}))
-	testkit.NoError(t, terminal.WriteInto(written, "below", []report.Table{below(rows)}))
-	if !bytes.Equal(testkit.Must(os.ReadFile(page))(t), testkit.Must(os.ReadFile(written))(t)) {
-		t.Error("the tables of storms by the simulator in docs/evidence/overload.md are not what make overload writes: run it and commit")
-	}
-	files, err := os.ReadDir(fresh)
-	if err != nil || len(files) != 2*len(pictures)+1 {
-		t.Fatalf("%d files, %v; want %d", len(files), err, 2*len(pictures)+1)
-	}
-	for _, f := range files {
-		want := testkit.Must(os.ReadFile(filepath.Join(fresh, f.Name())))(t)
-		if got, err := os.ReadFile(filepath.Join(kept, f.Name())); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("docs/overload/%s is not what make overload writes (%v): run it and commit", f.Name(), err)
+	const evidence = "../../docs/evidence/storms.md"
+	fresh := t.TempDir()
+	testkit.NoError(t, plot(t.Context(), filepath.Join(fresh, "success.svg")))
+	rows := testkit.Must(writeTable(t.Context(), filepath.Join(fresh, "storms.csv")))(t)
+	page := filepath.Join(fresh, "storms.md")
+	testkit.NoError(t, os.WriteFile(page, testkit.Must(os.ReadFile(evidence))(t), 0o600))
+	testkit.NoError(t, terminal.WriteInto(page, "below", []report.Table{below(rows)}))
+	for name, kept := range map[string]string{
+		"success.svg": "../../docs/overload/gateway-success.svg", "storms.csv": "storms.csv", "storms.md": evidence,
+	} {
+		want := testkit.Must(os.ReadFile(filepath.Join(fresh, name)))(t)
+		if *write {
+			testkit.NoError(t, os.WriteFile(kept, want, 0o644))
+			continue
+		}
+		if got, err := os.ReadFile(kept); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what make overload writes (%v): run it and commit", kept, err)
 		}
 	}
-}
-
-// table shows the CSV with a row for each storm. Each has no retries, and then stagger.
-func table(rows [][]string) report.Table {
-	t := report.Table{
-		Title: "By the simulator, averages of seeds 1 to 3",
-		Columns: []string{
-			"storm", "no retries: success, %", "stagger from 1 / 10 / 100 processes", "no retries: recovery, s", "stagger", "stagger: requests a call",
-		},
-	}
-	for len(rows) > 0 {
-		n := slices.IndexFunc(rows, func(row []string) bool { return row[0] != rows[0][0] })
-		if n < 0 {
-			n = len(rows)
-		}
-		storm := rows[:n]
-		rows = rows[n:]
-		of := func(column int) string {
-			var list []string
-			for _, row := range storm[1:] {
-				list = append(list, row[column])
-			}
-			return strings.Join(list, " / ")
-		}
-		t.Rows = append(t.Rows, []string{storm[0][0] + ": " + storm[0][1], storm[0][3], of(3), storm[0][4], of(4), of(5)})
-	}
-	return t
 }
 
 // below shows the storms in which stagger's success is more than a point below that without retries.
@@ -108,32 +70,9 @@ func below(rows [][]string) report.Table {
 	return t
 }
 
-// run reads the scenarios below root, the repository's folder, writes to folder, and returns the rows of the table of storms.
-func run(ctx context.Context, root, folder string) ([][]string, error) {
-	for _, p := range pictures {
-		if err := p.write(ctx, root, folder); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-	}
-	return writeTable(ctx, root, filepath.Join(folder, "storms.csv"))
-}
-
-// picture is a scenario with plots.
-type picture struct {
-	name, scenario string
-	service        int // whose arrivals are drawn
-}
-
-var pictures = []picture{
-	{"gateway", "examples/simulate/overload.yaml", 0},
-	{"pulse", "lab/storm/storms/pulse.yaml", 0},
-	{"hedged-pulse", "lab/storm/storms/hedged-pulse.yaml", 0},
-	{"one-hangs", "lab/storm/storms/one-hangs.yaml", 0},
-}
-
-// write plays the scenario, and draws the arrivals and the outcomes of calls.
-func (p picture) write(ctx context.Context, root, folder string) error {
-	s, err := sim.Load(filepath.Join(root, p.scenario))
+// plot draws the success of calls in an overload that retries prolong.
+func plot(ctx context.Context, path string) error {
+	s, err := sim.Load("../../examples/simulate/overload.yaml")
 	if err != nil {
 		return err
 	}
@@ -142,48 +81,32 @@ func (p picture) write(ctx context.Context, root, folder string) error {
 	if err != nil {
 		return err
 	}
-	arrivals := report.Plot{Title: "Requests", XLabel: "seconds from the beginning of the trouble", YLabel: "that arrive at the servers, per second"}
-	success := report.Plot{Title: "Success", XLabel: arrivals.XLabel, YLabel: "% of the calls that begin then", YMax: 105}
-	perSecond := 1 / s.Bucket.Seconds()
-	var capacity report.Series
+	success := report.Plot{
+		Title: "Success", XLabel: "seconds from the beginning of the trouble", YLabel: "% of the calls that begin then", YMax: 105,
+	}
 	for _, played := range r.Runs {
-		service, fleet := played.Services[p.service], played.Fleets[0]
-		line, share := report.Series{Name: played.Name}, report.Series{Name: played.Name}
-		capacity = report.Series{Name: "capacity"}
-		for i, n := range service.Arrivals {
+		fleet, share := played.Fleets[0], report.Series{Name: played.Name}
+		for i, begun := range fleet.Begun {
 			at := (time.Duration(i)*s.Bucket + s.Bucket/2 - s.TroubleStart()).Seconds()
-			if at < -2 {
-				continue
-			}
-			line.X, line.Y = append(line.X, at), append(line.Y, float64(n)*perSecond)
-			capacity.X, capacity.Y = append(capacity.X, at), append(capacity.Y, service.Capacity[i])
-			if fleet.Begun[i] > 0 {
-				share.X, share.Y = append(share.X, at), append(share.Y, 100*float64(fleet.Succeeded[i])/float64(fleet.Begun[i]))
+			if at >= -2 && begun > 0 {
+				share.X, share.Y = append(share.X, at), append(share.Y, 100*float64(fleet.Succeeded[i])/float64(begun))
 			}
 		}
-		arrivals.Series, success.Series = append(arrivals.Series, line), append(success.Series, share)
+		success.Series = append(success.Series, share)
 	}
-	arrivals.Series = append(arrivals.Series, capacity)
-	return errors.Join(
-		draw(arrivals, filepath.Join(folder, p.name+"-requests.svg")),
-		draw(success, filepath.Join(folder, p.name+"-success.svg")),
-	)
-}
-
-func draw(p report.Plot, path string) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.WriteSVG(f), f.Close())
+	return errors.Join(success.WriteSVG(f), f.Close())
 }
 
 // Seeds of the averages in the table.
 var seeds = []uint64{1, 2, 3}
 
 // writeTable plays every storm with every seed, and returns the rows.
-func writeTable(ctx context.Context, root, path string) ([][]string, error) {
-	files, err := filepath.Glob(filepath.Join(root, "lab", "storm", "storms", "*.yaml"))
+func writeTable(ctx context.Context, path string) ([][]string, error) {
+	files, err := filepath.Glob("../storm/storms/*.yaml")
 	if err != nil || len(files) == 0 {
 		return nil, errors.Join(err, errors.New("there is no storm"))
 	}

@@ -167,19 +167,20 @@ func hedges(n int, delay time.Duration, list string) string {
 	return fmt.Sprintf(`"hedgingPolicy": {"maxAttempts": %d, "hedgingDelay": "%.9fs", "nonFatalStatusCodes": [%s], "budget": "NONE"}`, n, delay.Seconds(), list)
 }
 
-var write = flag.Bool("write", false, "write the differences from peers into docs/evidence/peers.md")
+var write = flag.Bool("write", false, "write the differences from peers into their pages")
 
-// The page lists exactly the differences by design; -write writes it.
+// The pages list exactly the differences by design; -write writes them.
 func TestPeers(t *testing.T) {
 	t.Parallel()
+	const page = "../../../docs/evidence/peers.md"
 	for _, p := range []struct {
-		name      string
-		scenarios []scenario
+		name, page string
+		scenarios  []scenario
 	}{
-		{"gRPC (gRFC A6)", fromA6},
-		{"grpc-java", fromJava},
-		{"go-grpc-middleware", fromMiddleware},
-		{"failsafe-go", fromFailsafe},
+		{"gRPC (gRFC A6)", page, fromA6},
+		{"grpc-java", "grpc-java.md", fromJava},
+		{"go-grpc-middleware", page, fromMiddleware},
+		{"failsafe-go", page, fromFailsafe},
 	} {
 		var table strings.Builder
 		fmt.Fprintf(&table, "| what happens | %s | stagger | why |\n| --- | --- | --- | --- |\n", p.name)
@@ -198,14 +199,13 @@ func TestPeers(t *testing.T) {
 			})
 			fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", s.name, s.peer, s.ours, s.why)
 		}
-		wantTable(t, "differences from "+p.name, table.String())
+		wantTable(t, p.page, "differences from "+p.name, table.String())
 	}
 }
 
-// wantTable compares the text between the marks of the page.
-func wantTable(t *testing.T, name, want string) {
+// wantTable compares the text between the marks of a page.
+func wantTable(t *testing.T, path, name, want string) {
 	t.Helper()
-	const path = "../../docs/evidence/peers.md"
 	page := testkit.Must(os.ReadFile(path))(t)
 	mark := "<!-- " + name + ": make generate -->\n"
 	before, rest, begins := strings.Cut(string(page), mark)

@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-var write = flag.Bool("write", false, "write the tables of TestRedis into docs/evidence/fleet.md")
+var write = flag.Bool("write", false, "write the tables of TestRedis into results.md")
 
 const (
 	poolKey   = "stagger:{orders}"
@@ -132,7 +132,7 @@ func TestRedis(t *testing.T) {
 		t.Logf("%s:\n%s", table.Title, terminal.Markdown(table))
 	}
 	if *write {
-		testkit.NoError(t, terminal.WriteInto("../../docs/evidence/fleet.md", "redis", tables))
+		testkit.NoError(t, terminal.WriteInto("results.md", "redis", tables))
 	}
 	if most := holds + jump + rate*late; granted > most {
 		t.Errorf("%.0f more than the rate were granted in a window; want at most %.0f", granted, most)

@@ -61,9 +61,10 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	names := f.String("players", strings.Join(allPlayers, ","), "`who` plays, beside those who are needed, with commas between")
 	folder := f.String("write", "", "shrink the ten worst of each set, and write them into this `folder` as scenarios for "+
 		"stagger simulate")
-	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
-	keys := f.Bool("keys", false, "play the default without each number of its bucket, and write their tables into -page instead")
-	same := f.String("same", "", "compare the first scenarios of the first seed with this `file`, which -page has written")
+	page := f.String("page", "", "write the table that decides into this `file`, a page in Markdown")
+	written := f.String("results", "", "write all tables into this `file`, in Markdown")
+	keys := f.Bool("keys", false, "play the default without each number of its bucket, and write their tables into -results instead")
+	same := f.String("same", "", "compare the first scenarios of the first seed with this `file`, which -results has written")
 	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -109,16 +110,19 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	part := found.part().tables([]string{defaultPlayer})
 	part[0].Title = fmt.Sprintf("of seed %d, the first scenarios: ", from[0]) + part[0].Title
 	switch {
-	case *page != "" && *keys:
-		err = errors.Join(err, terminal.WriteInto(*page, "keys", tables))
-	case *page != "":
-		err = errors.Join(err, terminal.WriteInto(*page, "search", tables), terminal.WriteInto(*page, "part", part))
+	case *written != "" && *keys:
+		err = errors.Join(err, terminal.WriteInto(*written, "keys", tables))
+	case *written != "":
+		err = errors.Join(err, terminal.WriteInto(*written, "search", tables), terminal.WriteInto(*written, "part", part))
+	}
+	if *page != "" {
+		err = errors.Join(err, terminal.WriteInto(*page, "search", []report.Table{deciding(found[harm], found[help], chosen)}))
 	}
 	if *same != "" {
 		different, wrong := terminal.Differences(*same, "part", part, nil)
 		err = errors.Join(err, wrong)
 		for _, line := range different {
-			err = errors.Join(err, fmt.Errorf("%s: a rule has changed; write all tables of the page as it says", line))
+			err = errors.Join(err, fmt.Errorf("%s: a rule has changed; write all tables as docs/evidence/search.md says", line))
 		}
 	}
 	if *each != "" {
@@ -235,6 +239,28 @@ func table(harms, helps []*judged, names []string) report.Table {
 		if strings.Join(row[1:], "") != "" {
 			t.Rows = append(t.Rows, row)
 		}
+	}
+	return t
+}
+
+// deciding returns the table of docs/evidence/search.md: in how many % of the scenarios each player loses over 3 and over 10 points, the
+// mean gain, and the same of the help that it loses.
+func deciding(harms, helps []*judged, names []string) report.Table {
+	t := report.Table{Title: fmt.Sprintf("Harm in %d scenarios; lost help in %d", len(harms), len(helps)), Columns: []string{
+		"client", "worse by > 3 points, %", "> 10 points, %", "gain, points", "requests a call", "lost help > 3 points, %", "mean, points", "requests a call",
+	}}
+	inHarm, inHelp := playersOf(harm, names), playersOf(help, names)
+	for _, name := range inOrder(append(inHelp, inHarm...)) {
+		row := append([]string{name}, make([]string, len(t.Columns)-1)...)
+		if len(harms) > 0 && slices.Contains(inHarm, name) {
+			s, percent := sumHarm(harms, name), 100/float64(len(harms))
+			copy(row[1:], cells("%.1f|%.1f|%+.2f|%.2f", percent*float64(s.over[1]), percent*float64(s.over[2]), 100*s.gain, s.perCall))
+		}
+		if len(helps) > 0 && slices.Contains(inHelp, name) {
+			s := sumHelp(helps, name)
+			copy(row[5:], cells("%.1f|%.2f|%.2f", 100*s.over[1], 100*s.mean, s.perCall))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

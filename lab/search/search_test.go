@@ -125,12 +125,17 @@ func TestCommand(t *testing.T) {
 			}
 		}
 	}
-	page := filepath.Join(t.TempDir(), "page.md")
-	testkit.NoError(t, os.WriteFile(page, []byte("<!-- search -->\n<!-- /search -->\n<!-- part -->\n<!-- /part -->\n"), 0o600))
+	page, written := filepath.Join(t.TempDir(), "page.md"), filepath.Join(t.TempDir(), "results.md")
+	testkit.NoError(t, os.WriteFile(page, []byte("<!-- search -->\n<!-- /search -->\n"), 0o600))
+	testkit.NoError(t, os.WriteFile(written, []byte("<!-- search -->\n<!-- /search -->\n<!-- part -->\n<!-- /part -->\n"), 0o600))
 	for _, row := range []struct {
 		args string
 		same bool
-	}{{few + "-page " + page, true}, {few + "-same " + page, true}, {strings.Replace(few, "104", "105", 1) + "-same " + page, false}} {
+	}{
+		{few + "-results " + written + " -page " + page, true},
+		{few + "-same " + written, true},
+		{strings.Replace(few, "104", "105", 1) + "-same " + written, false},
+	} {
 		err := command(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
 		if (err == nil) != row.same || err != nil && !strings.Contains(err.Error(), "a rule has changed") {
 			t.Errorf("%s: error %v; want the same: %v", row.args, err, row.same)

@@ -14,6 +14,8 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
+const elsewhereGuide = "../../docs/retry-elsewhere.md"
+
 // The table of docs/retry-elsewhere.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
 // retry at once costs while all fail.
 func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
@@ -39,10 +41,10 @@ func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 			}
 		}
 		if *write {
-			testkit.NoError(t, terminal.WriteInto("../../docs/retry-elsewhere.md", "storms", []report.Table{shown}))
+			put(t, elsewhereGuide, "storms", shown)
 			return
 		}
-		agrees(trial, "../retry-elsewhere.md", "storms", map[string][]terminal.Off{
+		agrees(trial, elsewhereGuide, "storms", map[string][]terminal.Off{
 			shown.Columns[1]: {{Abs: 1}}, shown.Columns[2]: {{Rel: 0.7}}, shown.Columns[3]: {{Rel: 0.75}}, shown.Columns[4]: {{Abs: 1}},
 		}, shown)
 	})

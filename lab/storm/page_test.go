@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/report"
@@ -20,7 +21,22 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-const docs = "../../docs/evidence/"
+// page has the claims and the table that decides, and results every figure.
+const (
+	page    = "../../docs/evidence/storms.md"
+	results = "results.md"
+)
+
+// writing is locked while a file is written: tests that write run in parallel.
+var writing sync.Mutex
+
+// put writes tables between the marks of a file.
+func put(t testing.TB, path, mark string, tables ...report.Table) {
+	t.Helper()
+	writing.Lock()
+	defer writing.Unlock()
+	testkit.NoError(t, terminal.WriteInto(path, mark, tables))
+}
 
 // writeAll has -write write pages after the parallel storms of a test. They show all storms.
 func writeAll(t *testing.T, all bool, pages func()) {
@@ -38,20 +54,20 @@ func writeAll(t *testing.T, all bool, pages func()) {
 	})
 }
 
-// agrees compares tables of a run with a page, unless the page is written.
-func agrees(t testing.TB, page, mark string, off map[string][]terminal.Off, tables ...report.Table) {
+// agrees compares tables of a run with a file, unless the file is written.
+func agrees(t testing.TB, path, mark string, off map[string][]terminal.Off, tables ...report.Table) {
 	t.Helper()
 	if *write {
 		return
 	}
-	for _, line := range testkit.Must(terminal.Differences(docs+page, mark, tables, off))(t) {
+	for _, line := range testkit.Must(terminal.Differences(path, mark, tables, off))(t) {
 		t.Errorf("%s: -write writes it", line)
 	}
 }
 
-// stormAgrees compares a storm with a page. The peers' jitter can't be seeded, and neither can the order of calls of one instant: figures may
-// be apart by about twice of what they were in a dozen runs. The page says how far.
-func stormAgrees(t testing.TB, page string, o *outcome) {
+// stormAgrees compares a storm with the results. The peers' jitter can't be seeded, and neither can the order of calls of one instant:
+// figures may be apart by about twice of what they were in a dozen runs. results.md says how far.
+func stormAgrees(t testing.TB, mark string, o *outcome) {
 	t.Helper()
 	off := map[string][]terminal.Off{
 		"success, %": {{Abs: 4}}, "recovery, s": {{Abs: 0.5, Rel: 0.5}}, "peak": {{Abs: 0.3, Rel: 0.15}}, "requests": {{Abs: 0.05, Rel: 0.05}},
@@ -60,27 +76,40 @@ func stormAgrees(t testing.TB, page string, o *outcome) {
 	if o.storm.Title == "two fail" {
 		off["p50, ms"] = []terminal.Off{{Abs: 120}} // half of the calls wait for a retry, and one more or less decides
 	}
-	agrees(t, page, "storms", off, sections([]*outcome{o})...)
+	agrees(t, results, mark, off, sections([]*outcome{o})...)
 }
 
-// writePages writes the storms with all peers into docs/evidence/storms.md.
+// writePages writes the storms with all peers into the results, and what decides into docs/evidence/storms.md.
 func writePages(t *testing.T, list []*outcome) {
 	t.Helper()
-	write := func(page, mark string, tables ...report.Table) {
-		t.Helper()
-		testkit.NoError(t, terminal.WriteInto(page, mark, tables))
-	}
-	write(docs+"storms.md", "storms", sections(list)...)
+	put(t, results, "storms", sections(list)...)
 	claims, lost := missed(list)
 	lost.Title = fmt.Sprintf("Of %d claims about stagger from one connection, these do not hold from every number of connections", claims)
-	write(docs+"storms.md", "misses", lost)
+	put(t, results, "misses", lost)
+	put(t, page, "storms", summary(list))
 	worse := report.Table{Title: "Where a peer is better", Columns: []string{"storm", "figure", "stagger", "better"}}
 	for _, o := range list {
 		for _, w := range o.worse() {
 			worse.Rows = append(worse.Rows, []string{o.storm.Title, w.figure, w.own, strings.Join(w.peers, ", ")})
 		}
 	}
-	write(docs+"storms.md", "worse", worse)
+	put(t, page, "worse", worse)
+}
+
+// summary shows success and requests of the README's clients in each storm.
+func summary(list []*outcome) report.Table {
+	all := report.Table{Title: "Success in %, and requests at the servers for each call", Columns: []string{"storm"}}
+	for _, c := range readmeClients {
+		all.Columns = append(all.Columns, c.says)
+	}
+	for _, o := range list {
+		row := []string{o.storm.Title + ": " + o.storm.About}
+		for _, c := range readmeClients {
+			row = append(row, of(o, func(r result) string { return fmt.Sprintf("%.1f, %.2f", 100*r.Success, r.PerCall) })(c.client))
+		}
+		all.Rows = append(all.Rows, row)
+	}
+	return all
 }
 
 // sections are the tables of storms, each below a heading.
@@ -124,18 +153,18 @@ func missed(list []*outcome) (claims int, lost report.Table) {
 	return claims, lost
 }
 
-// accurate are the storms by which the simulator's page shows its accuracy.
+// accurate are the storms by which results.md shows how near the simulator is.
 var accurate = []string{"pulse", "hedged pulse", "pulse, one down", "one hangs", "outage", "chain outage"}
 
-// writeGrid writes the grid into docs/evidence/overload.md, and how near the simulator is into command.md.
+// writeGrid writes the grid, and how near the simulator is, into the results.
 func writeGrid(t *testing.T, list []*outcome) {
 	t.Helper()
 	all, near := gridTables(list)
-	testkit.NoError(t, terminal.WriteInto(docs+"overload.md", "grid", []report.Table{all}))
-	testkit.NoError(t, terminal.WriteInto(docs+"command.md", "grid", []report.Table{near}))
+	put(t, results, "grid", all)
+	put(t, results, "simulator", near)
 }
 
-// gridAgrees compares a storm of the grid with these pages, which say how far figures may be apart.
+// gridAgrees compares a storm of the grid with the results, which say how far figures may be apart.
 func gridAgrees(t testing.TB, o *outcome) {
 	t.Helper()
 	all, near := gridTables([]*outcome{o})
@@ -143,8 +172,8 @@ func gridAgrees(t testing.TB, o *outcome) {
 	if o.storm.Title == "half the workers" {
 		perCall = []terminal.Off{{Rel: 0.2}} // as for the simulator
 	}
-	agrees(t, "overload.md", "grid", map[string][]terminal.Off{all.Columns[1]: points, all.Columns[2]: points, all.Columns[3]: perCall}, all)
-	agrees(t, "command.md", "grid", map[string][]terminal.Off{
+	agrees(t, results, "grid", map[string][]terminal.Off{all.Columns[1]: points, all.Columns[2]: points, all.Columns[3]: perCall}, all)
+	agrees(t, results, "simulator", map[string][]terminal.Off{
 		near.Columns[2]: points, near.Columns[3]: points, near.Columns[4]: perCall, near.Columns[5]: perCall,
 	}, near)
 }
@@ -181,10 +210,10 @@ func gridTables(list []*outcome) (all, near report.Table) {
 // writeAdmission writes the grid's storms with admission.
 func writeAdmission(t *testing.T, list []*outcome) {
 	t.Helper()
-	testkit.NoError(t, terminal.WriteInto(docs+"admission.md", "grid", []report.Table{admissionTable(list)}))
+	put(t, results, "admission", admissionTable(list))
 }
 
-// admissionAgrees compares a storm with that page, if all of its clients have played. A hundred gates learn from few answers each, so their
+// admissionAgrees compares a storm with that table, if all of its clients have played. A hundred gates learn from few answers each, so their
 // runs differ most.
 func admissionAgrees(t testing.TB, o *outcome) {
 	t.Helper()
@@ -198,7 +227,7 @@ func admissionAgrees(t testing.TB, o *outcome) {
 			off[column] = []terminal.Off{{Abs: 100}} // not compared: what failsafe-go's have learned before the trouble is chance
 		}
 	}
-	agrees(t, "admission.md", "grid", off, table)
+	agrees(t, results, "admission", off, table)
 }
 
 func admissionTable(list []*outcome) report.Table {
@@ -231,13 +260,13 @@ func of(o *outcome, figure func(result) string) func(names ...string) string {
 	}
 }
 
-// What docs/evidence/storms.md says of claims that do not hold, and of better peers, has the figures of its own tables, which are compared
-// with a run.
+// What docs/evidence/storms.md and the list of claims say has the figures of the results, which are compared with a run.
 func TestPages_StormsAgree(t *testing.T) {
 	t.Parallel()
-	page := string(testkit.Must(os.ReadFile(docs + "storms.md"))(t))
-	_, text, _ := strings.Cut(page, "<!-- storms -->\n")
-	text, rest, _ := strings.Cut(text, "<!-- /storms -->")
+	all := string(testkit.Must(os.ReadFile(results))(t))
+	_, text, _ := strings.Cut(all, "<!-- storms -->\n")
+	text, claims, _ := strings.Cut(text, "<!-- /storms -->")
+	_, claims, _ = strings.Cut(claims, "<!-- misses -->\n")
 	columns := []string{"", "success", "time to recover", "peak arrivals", "requests per call", "p50", "p99", "p999"}
 	shown := map[string]string{} // by storm, client and figure
 	storm := ""
@@ -245,9 +274,9 @@ func TestPages_StormsAgree(t *testing.T) {
 		if title, ok := strings.CutPrefix(line, "### "); ok {
 			storm, _, _ = strings.Cut(title, ":")
 		}
-		for i, cell := range strings.Split(strings.Trim(line, "| \n"), " | ") {
-			if strings.HasPrefix(line, "| ") && i > 0 && i < len(columns) {
-				shown[storm+"; "+strings.Split(strings.Trim(line, "| \n"), " | ")[0]+"; "+columns[i]] = cell
+		for i, cell := range rowCells(line) {
+			if i > 0 && i < len(columns) {
+				shown[storm+"; "+rowCells(line)[0]+"; "+columns[i]] = cell
 			}
 		}
 	}
@@ -256,12 +285,20 @@ func TestPages_StormsAgree(t *testing.T) {
 		compared++
 		said, _ := strconv.ParseFloat(figure, 64)
 		is, err := strconv.ParseFloat(shown[storm+"; "+client+"; "+column], 64)
-		if off := map[bool]float64{true: 1, false: 0.005}[strings.HasPrefix(column, "p")]; err != nil || math.Abs(said-is) > off+1e-9 {
-			t.Errorf("%s, %s: the page says %s %s, and its table %v", storm, client, column, figure, shown[storm+"; "+client+"; "+column])
+		off := 0.005
+		switch {
+		case strings.HasPrefix(column, "p"):
+			off = 1
+		case len(figure) > 1 && figure[len(figure)-2] == '.': // one digit
+			off = 0.05
+		}
+		if err != nil || math.Abs(said-is) > off+1e-9 {
+			t.Errorf("%s, %s: the page says %s %s, and results.md %v", storm, client, column, figure, shown[storm+"; "+client+"; "+column])
 		}
 	}
+	better, decides := marked(t, "worse"), marked(t, "storms")
 	for _, c := range clients() {
-		for _, row := range regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([a-z0-9 ]+) \| ([\d.]+)[^|]* \| (.*) \|$`).FindAllStringSubmatch(rest, -1) {
+		for _, row := range regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([a-z0-9 ]+) \| ([\d.]+)[^|]* \| (.*) \|$`).FindAllStringSubmatch(better, -1) {
 			if c.name == "stagger" {
 				check(row[1], c.name, row[2], row[3])
 			}
@@ -269,11 +306,37 @@ func TestPages_StormsAgree(t *testing.T) {
 				check(row[1], c.name, row[2], m[1])
 			}
 		}
-		for _, m := range regexp.MustCompile(`(?m)^\| ([a-z ]+) \| success no lower[^|]*\| `+regexp.QuoteMeta(c.name)+` ([\d.]+) % \|`).FindAllStringSubmatch(rest, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^\| ([a-z ]+) \| success no lower[^|]*\| `+regexp.QuoteMeta(c.name)+` ([\d.]+) % \|`).FindAllStringSubmatch(claims, -1) {
 			check(m[1], c.name, "success", m[2])
 		}
 	}
-	if compared < 20 {
-		t.Errorf("%d figures; want 20 or more", compared)
+	for line := range strings.Lines(decides) {
+		title, _, found := strings.Cut(line, ": ")
+		for i, cell := range rowCells(line) {
+			if i > 0 && found {
+				success, perCall, _ := strings.Cut(cell, ", ")
+				check(strings.TrimPrefix(title, "| "), readmeClients[i-1].client, "success", success)
+				check(strings.TrimPrefix(title, "| "), readmeClients[i-1].client, "requests per call", perCall)
+			}
+		}
 	}
+	if compared < 140 {
+		t.Errorf("%d figures; want 140 or more", compared)
+	}
+}
+
+// rowCells returns the cells of a table's row.
+func rowCells(line string) []string {
+	if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") {
+		return nil
+	}
+	return strings.Split(strings.Trim(line, "| \n"), " | ")
+}
+
+// marked returns what stands between the marks of docs/evidence/storms.md.
+func marked(t *testing.T, mark string) string {
+	t.Helper()
+	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile(page))(t)), "<!-- "+mark+" -->\n")
+	text, _, _ = strings.Cut(text, "<!-- /"+mark+" -->")
+	return text
 }

@@ -73,10 +73,10 @@ func (b bench) times() (list []time.Duration) {
 	return list
 }
 
-// printed returns what docs/evidence/storms.md says of a client, and of all that retry.
+// printed returns what results.md says of a client, and of all that retry.
 func printed(t *testing.T) (of map[string]string, ofAll string) {
 	t.Helper()
-	text, _, _ := strings.Cut(string(testkit.Must(os.ReadFile("../../docs/evidence/storms.md"))(t)), "## The storms")
+	text, _, _ := strings.Cut(string(testkit.Must(os.ReadFile("results.md"))(t)), "## The storms")
 	of = map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]*) \| (.*) \|$`).FindAllStringSubmatch(text, -1) {
 		of[row[1]] = row[2]
@@ -84,7 +84,7 @@ func printed(t *testing.T) (of map[string]string, ofAll string) {
 	return of, strings.Join(strings.Fields(text), " ")
 }
 
-// What the page of the storms says of the peers' retries is what they do: their attempts, backoffs, codes and attempt timeouts.
+// What results.md says of the peers' retries is what they do: their attempts, backoffs, codes and attempt timeouts.
 func TestPeers_Retries(t *testing.T) {
 	t.Parallel()
 	_, ofAll := printed(t)

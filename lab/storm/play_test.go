@@ -139,7 +139,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 				outcomes[i] = play(t, s, who)
 				checkClaims(one, outcomes[i])
 				checkSimulator(one, outcomes[i])
-				stormAgrees(one, "storms.md", outcomes[i])
+				stormAgrees(one, "storms", outcomes[i])
 			})
 			for _, w := range outcomes[i].worse() {
 				t.Logf("worse than a peer: %s %s: %s", w.figure, w.own, strings.Join(w.peers, ", "))
@@ -153,16 +153,14 @@ func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 	t.Parallel()
 	list := elsewhereStorms(t)
 	outcomes := make([]*outcome, len(list))
-	writeAll(t, true, func() {
-		testkit.NoError(t, terminal.WriteInto(docs+"retry-elsewhere.md", "storms", sections(outcomes)))
-	})
+	writeAll(t, true, func() { put(t, results, "elsewhere", sections(outcomes)...) })
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			testkit.Judge(t, func(one testing.TB) {
 				outcomes[i] = play(t, s, elsewhereClients())
 				checkClaims(one, outcomes[i])
-				stormAgrees(one, "retry-elsewhere.md", outcomes[i])
+				stormAgrees(one, "elsewhere", outcomes[i])
 			})
 		})
 	}
@@ -273,10 +271,10 @@ func TestGrid(t *testing.T) {
 // Hundreds of small processes know little of the servers, and each has a bucket of its own. So attempts after timeouts and hedges of
 // all fill a queue that is short without them, until each has spent its bucket. That is the price of buckets that are full at first, and of
 // attempts beside slow ones after five answers: with less, a quiet client of healthy servers is not helped
-// (docs/evidence/overload.md). The bounds are what it costs here, and some points of chance.
+// (docs/evidence/storms.md). The bounds are what it costs here, and some points of chance.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
-	page := string(testkit.Must(os.ReadFile(docs + "overload.md"))(t))
+	text := string(testkit.Must(os.ReadFile(page))(t))
 	for name, row := range map[string]struct {
 		says       string // the page, with the bound
 		method     string
@@ -292,8 +290,8 @@ func TestManyProcesses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if want := fmt.Sprintf("- %s: at most %.0f points.\n", row.says, 100*row.most); !strings.Contains(page, want) {
-				t.Errorf("docs/evidence/overload.md does not say %q", want)
+			if want := fmt.Sprintf("- %s: at most %.0f points.\n", row.says, 100*row.most); !strings.Contains(text, want) {
+				t.Errorf("docs/evidence/storms.md does not say %q", want)
 			}
 			s := load(t, "hedged-85")
 			s.Fleets[0].Calls[0].Method = "/stagger.storm.v1.Shop/" + row.method

@@ -102,7 +102,7 @@ var (
 )
 
 // mostBelow is how far stagger may be below no retries in a storm, from any number of processes, but for those of farBelow. Its many full
-// buckets cost as much: docs/evidence/overload.md lists the storms in which it is below at all.
+// buckets cost as much: docs/evidence/storms.md lists the storms in which it is below at all.
 const mostBelow = 0.08
 
 var farBelow = map[string]float64{
@@ -218,10 +218,10 @@ func TestStorms(t *testing.T) {
 	if len(files) != len(table)+2+len(realistic) { // two-fail is only for retries elsewhere, quiet-client for the README
 		t.Errorf("%d files, %d storms; want each to be played", len(files), len(table)+2+len(realistic))
 	}
-	page := string(testkit.Must(os.ReadFile("../../docs/evidence/overload.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../../docs/evidence/storms.md"))(t))
 	for file, below := range farBelow {
 		if want := fmt.Sprintf("- `%s`: %.0f points.\n", load(t, file).Title, 100*below); !strings.Contains(page, want) {
-			t.Errorf("docs/evidence/overload.md does not say %q", want)
+			t.Errorf("docs/evidence/storms.md does not say %q", want)
 		}
 	}
 	for _, s := range storms(t, inGrid, "") {

@@ -312,7 +312,7 @@ func line(list []figures, last time.Duration) string {
 }
 
 const (
-	page       = "../docs/evidence/outages.md"
+	page       = "vanish/results.md"
 	begin, end = "<!-- vanish -->\n", "<!-- /vanish -->"
 )
 

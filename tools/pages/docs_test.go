@@ -550,15 +550,17 @@ func prose(page string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
 }
 
-// Each figure of costs on a page is the one in the tables of docs/evidence/costs.md, which "make compare" writes.
+// Each figure of costs on a page is the one in the tables of lab/compare, which "make compare" writes.
 func TestPages_Costs(t *testing.T) {
 	t.Parallel()
 	texts, quotes := pages(t), 0
-	figures := costs(texts["docs/evidence/costs.md"])
+	const results = "lab/compare/results.md"
+	texts[results] = read(t, results)
+	figures := costs(texts[results])
 	for path, text := range texts {
 		for _, m := range regexp.MustCompile(`<!-- cost: (.*?) -->(.*?)<!-- / -->`).FindAllStringSubmatch(text, -1) {
 			if want, ok := figures[m[1]]; m[1] != "host" && (!ok || want != m[2]) {
-				t.Errorf("%s: the cost %q is %q; docs/evidence/costs.md has %q: run make compare COMPARE='-write .'", path, m[1], m[2], want)
+				t.Errorf("%s: the cost %q is %q; %s has %q: run make compare COMPARE='-write .'", path, m[1], m[2], results, want)
 			}
 			if path != "docs/evidence/costs.md" {
 				quotes++
@@ -604,19 +606,25 @@ func TestPages_Promises(t *testing.T) {
 	}
 }
 
-// The README's first sentences have the figures of docs/evidence/search.md, its peer's as well.
+// The README's first sentences have the figures of docs/evidence/search.md, its peer's as well, and that page those of lab/search.
 func TestPages_Search(t *testing.T) {
 	t.Parallel()
 	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
 	for _, player := range []string{"default", "gRPC throttled"} {
-		_, row, _ := strings.Cut(read(t, "docs/evidence/search.md"), "\n| "+player+" | ")
-		row, _, _ = strings.Cut(row, "\n")
-		cells := strings.Split(row, " | ")
-		if len(cells) < 13 {
-			t.Fatalf("docs/evidence/search.md: %s: %q; want both halves", player, row)
+		figures := func(path string) []string {
+			_, row, _ := strings.Cut(read(t, path), "\n| "+player+" | ")
+			row, _, _ = strings.Cut(row, " |\n")
+			return strings.Split(row, " | ")
+		}
+		cells, all := figures("docs/evidence/search.md"), figures("lab/search/results.md")
+		if len(cells) != 7 || len(all) != 14 {
+			t.Fatalf("%s: docs/evidence/search.md: %q, lab/search/results.md: %q; want both halves", player, cells, all)
+		}
+		if cells[0] != all[3] || cells[2] != all[6] || cells[4] != all[9] || cells[5] != all[12] {
+			t.Errorf("%s: docs/evidence/search.md has %q, and lab/search/results.md %q: make search writes both", player, cells, all)
 		}
 		for what, figure := range map[string]string{
-			"worse by 3 points": cells[3] + " %", "gain": strings.TrimPrefix(cells[6], "+") + " points", "mean lost help": cells[12] + " points",
+			"worse by 3 points": cells[0] + " %", "gain": strings.TrimPrefix(cells[2], "+") + " points", "mean lost help": cells[5] + " points",
 		} {
 			if !strings.Contains(readme, figure) {
 				t.Errorf("README.md lacks %q, which docs/evidence/search.md has of %s: %s", figure, player, what)
