@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// Every bucket has these times. docs/load.md says why.
+// Times that are the same for every bucket. docs/load.md says why.
 const (
 	// RefillTime is how long an empty bucket takes to fill without any call.
 	RefillTime = 5 * time.Minute
@@ -23,29 +23,29 @@ const (
 )
 
 // BucketConfig is a bucket of extra attempts. It is full at first. Each call that succeeds adds PerSuccess, and time alone fills it in
-// [RefillTime]. A retry costs 1, and an attempt after a slow one costs SlowCost. An extra attempt that helps returns its cost times
-// Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry.
+// [RefillTime]. A retry costs 1, and an attempt after a slow one costs SlowCost. An extra attempt that helps ([EndHelped]) returns its cost
+// times Refund. So it pays for itself and for the next ones. If no extra attempt helps, the bucket runs dry.
 //
-// The bucket holds Size, or, for busy clients, what the successes of the last [Window] add, if that is more. Refunds fill it further, up to
-// RefundSize, so that a client whose extra attempts help can go on through a few that don't.
+// The bucket holds Size, or what the successes of the last [Window] add, if that is more, as in busy clients. Refunds fill it further, up
+// to RefundSize. So if extra attempts help, a few that don't help don't stop them.
 //
 // All numbers have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
 	// Size is how many retries the bucket holds. 0 to 1,000,000. With 0 it is empty at first and time adds nothing: it holds only what the
 	// successes of the last [Window] add, and refunds up to RefundSize.
 	Size float64
-	// PerSuccess is the part of a retry that each call adds that ends with OK. 0 to 10.
+	// PerSuccess is how many retries each call adds that ends with OK, such as 0.1. 0 to 10.
 	PerSuccess float64
 	// SlowCost is the cost of [CauseSlow]. 1 to 1000.
 	SlowCost float64
 	// Refund is what an extra attempt that helps returns, in multiples of its cost. 0 to 10.
 	Refund float64
-	// RefundSize is how far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1,000,000.
+	// RefundSize is how many retries the bucket can hold after refunds, if that is more than it holds otherwise. 0 to 1,000,000.
 	RefundSize float64
 }
 
-// Default returns the config of the default budget, that of policies without one. docs/load.md says it in words, and
-// docs/evidence/overload.md has the effects of other numbers.
+// Default returns the config of the default budget, which policies without a budget have. docs/load.md describes it, and
+// docs/evidence/overload.md shows the effects of other numbers.
 func Default() BucketConfig {
 	return BucketConfig{Size: 4, PerSuccess: 0.1, SlowCost: 4, Refund: 2, RefundSize: 24}
 }
