@@ -87,7 +87,7 @@ func shownRows(marked string, t report.Table, off map[string][]Off) map[string][
 	_, text, _ := strings.Cut("\n"+marked, "\n"+t.Title+":\n\n")
 	text, _, _ = strings.Cut(text, "\n\n")
 	var header []string
-	for line := range strings.Lines(strings.ReplaceAll(text, "**", "")) {
+	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
 		if header == nil {
 			header = cells
@@ -117,8 +117,9 @@ func keyOf(columns, row []string, off map[string][]Off) string {
 
 var figure = regexp.MustCompile(`\d+(?:\.\d+)?`)
 
-// near reports whether the figures of two cells are those of two runs.
+// near reports whether the figures of two cells are those of two runs. Whether they are bold doesn't matter.
 func near(a, b string, off []Off) bool {
+	a, b = strings.ReplaceAll(a, "**", ""), strings.ReplaceAll(b, "**", "")
 	if figure.ReplaceAllString(a, "#") != figure.ReplaceAllString(b, "#") {
 		return false
 	}

@@ -71,8 +71,11 @@ func TestDifferences(t *testing.T) {
 	if err := WriteInto(page, "t", []report.Table{written, bold}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Differences(page, "t", []report.Table{part}, off); err != nil || len(got) > 0 {
-		t.Errorf("a column of a table, of which a figure is bold: %q, %v; want no difference", got, err)
+	for _, cell := range []string{"0.4 s", "**0.4 s**"} {
+		part.Rows[0][1] = cell
+		if got, err := Differences(page, "t", []report.Table{part}, off); err != nil || len(got) > 0 {
+			t.Errorf("a column of a table, of which a figure is bold, and a run's %s: %q, %v; want no difference", cell, got, err)
+		}
 	}
 	other := report.Table{Title: "another", Columns: columns, Rows: [][]string{{"blip", "1", "99.0, 1.20", "0.4 s"}}}
 	if got, err := Differences(page, "t", []report.Table{other}, off); err != nil || len(got) != 1 {
