@@ -106,7 +106,7 @@ func TestPaymentsBesideItsPeers(t *testing.T) {
 	}
 	page := strings.Join(strings.Fields(string(must.Get(os.ReadFile(readme))(t))), " ")
 	for _, want := range []string{
-		fmt.Sprintf("books %d payments, and then answers %d of them with `UNAVAILABLE`", payments, failedPayments),
+		fmt.Sprintf("books %d payments, and responds to %d of them with `UNAVAILABLE`", payments, failedPayments),
 		fmt.Sprintf("gRPC's own retries, go-grpc-middleware and failsafe-go book those %d twice, and with a low `retryThrottling` some of them. stagger books none twice.",
 			failedPayments),
 	} {
