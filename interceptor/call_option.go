@@ -49,7 +49,7 @@ func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
 
 type idempotentOption struct{ grpc.EmptyCallOption }
 
-// Idempotent declares one call idempotent: running it twice does no more than running it once. It overrides policy and descriptor.
+// Idempotent declares one call idempotent: if it runs twice, the second run does no harm. It overrides policy and descriptor.
 func Idempotent() grpc.CallOption { return idempotentOption{} }
 
 type disableOption struct{ grpc.EmptyCallOption }
