@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// Every bucket has these times. docs/overload.md says why.
+// Times that are the same for every bucket. docs/overload.md says why.
 const (
 	// RefillTime is how long an empty bucket takes to fill without any call.
 	RefillTime = 5 * time.Minute
@@ -34,18 +34,18 @@ type BucketConfig struct {
 	// Size is how many retries the bucket holds. 0 to 1,000,000. With 0 it is empty at first and time adds nothing: it holds only what the
 	// successes of the last [Window] add, and refunds up to RefundSize.
 	Size float64
-	// PerSuccess is the part of a retry that each call adds that ends with OK. 0 to 10.
+	// PerSuccess is how many retries each call adds that ends with OK, such as 0.1. 0 to 10.
 	PerSuccess float64
 	// SlowCost is the cost of [CauseSlow]. 1 to 1000.
 	SlowCost float64
 	// Refund is what a successful retry or hedge refunds, in multiples of its cost. 0 to 10.
 	Refund float64
-	// RefundSize is how far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1,000,000.
+	// RefundSize is how many retries the bucket can hold after refunds, if that is more than it holds otherwise. 0 to 1,000,000.
 	RefundSize float64
 }
 
-// Default returns the config of the default budget, that of policies without one. docs/overload.md says it in words, and
-// docs/evidence/search.md has the effects of other numbers.
+// Default returns the config of the default budget, which policies without a budget have. docs/overload.md describes it, and
+// docs/evidence/search.md shows the effects of other numbers.
 func Default() BucketConfig {
 	return BucketConfig{Size: 4, PerSuccess: 0.1, SlowCost: 4, Refund: 2, RefundSize: 24}
 }

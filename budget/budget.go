@@ -14,9 +14,9 @@
 //
 // # Why a budget
 //
-// A maximum of four attempts is right for a lost packet. If the service is down, it means four times the load, which can keep
-// the service down. A call can't tell these cases apart, but the traffic as a whole does. So all calls to a target share a
-// budget, which each extra attempt asks for permission.
+// A maximum of four attempts is right for a lost packet. If the service is down, it means four times the load, which can keep the service
+// down. A call can't tell these cases apart, but the traffic as a whole does. So all calls to a target share a budget, and each extra
+// attempt needs its permission.
 //
 // # Kinds
 //
@@ -24,7 +24,7 @@
 //	[BucketConfig]    a bucket of extra attempts, which successes fill   nearly everything: [Default] is one
 //	[ThrottleConfig]  gRPC's retryThrottling                             a file shared with other gRPC clients
 //
-// For another rule, implement [Budget]: its example grants five extra attempts a minute.
+// For another rule, implement [Budget]. The example of Budget allows five extra attempts a minute.
 package budget
 
 import (
@@ -38,53 +38,54 @@ import (
 // Budget is shared by calls. Its methods must be safe for concurrent use, and must not wait. They run under the lock of a call,
 // so they must not use the Retrier or make calls.
 //
-// All times are of one monotonic clock: compare them only with each other. They may lag slightly, because different
-// goroutines read them, and a call that succeeds immediately reports its end with the time of its start.
+// All times come from one monotonic clock: compare them only with each other. A later call may have a slightly earlier time, because
+// different goroutines read the clock, and a call that succeeds immediately reports its end with the time of its start.
 type Budget interface {
 	// Observe reports an event of a call. Ignore events that you don't know.
 	Observe(now time.Time, e Event)
-	// Allow asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls never
-	// get the same last token. If ok, ended is called once, with how that attempt has ended; a nil ended is not called.
+	// Allow asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls never get the same
+	// last token. If ok, ended is called once, when that attempt has ended. It may be nil.
 	Allow(now time.Time, c Cause) (ended func(now time.Time, how End), ok bool)
 }
 
-// Event is an event of a call. A call that no server has seen, as one that an inner interceptor answers, reports none.
+// Event is an event of a call. A call that never reached a server reports none, for example if an inner interceptor responds to it.
 type Event uint8
 
-// The events.
+// Events of a call.
 const (
 	EventAttemptFailed Event = iota + 1 // an attempt, the first or a later one, ended in a failure that counts against the server
 	EventCallSucceeded                  // a call ended with OK
 	EventCallFailed                     // a call ended with another status
 )
 
-// Cause is what an extra attempt follows.
+// Cause says why an extra attempt is sent.
 type Cause uint8
 
-// The causes. Treat an unknown one as CauseSlow. An attempt that follows one that never left this client is not asked for: it costs
-// a server nothing.
+// Causes of an extra attempt. Treat an unknown one as CauseSlow. An attempt that follows one that never left this client needs no
+// permission, because it adds no load.
 const (
-	CauseFailure Cause = iota + 1 // an attempt that has failed
-	CauseSlow                     // an attempt that takes longer than its timeout or the hedging delay: the server may work on both
+	CauseFailure Cause = iota + 1 // an attempt has failed
+	CauseSlow                     // an attempt takes longer than its timeout or the hedging delay: the server may work on both
 )
 
-// End is how an extra attempt has ended.
+// End says how an extra attempt has ended.
 type End uint8
 
-// The ends.
+// Ends of an extra attempt.
 const (
-	EndUnsent End = iota + 1 // what was charged for it comes back: no server is known to have seen it, or it resumed a stream and ran for long
+	EndUnsent End = iota + 1 // it costs nothing: no server is known to have received it, or it resumed a stream and ran for 10 s
 	EndFailed                // it didn't help
-	EndHelped                // a server answered it in time: with OK, or with an error that speaks of the request
+	EndHelped                // the server responded to it in time: with OK, or with an error about the request, such as NOT_FOUND
 )
 
-// State is a reading of a budget.
+// State describes a budget at one moment.
 type State struct {
 	Balance  float64 // retries that would be allowed now: never negative, may be a fraction or infinite
 	Capacity float64 // what Balance would be if nothing were spent
 }
 
-// Stater is a budget that can be read, for people and metrics. Deciding by a reading is a race. The budgets of this package have it.
+// Stater is a budget whose state people and metrics can read. Don't decide by it: the balance may change before you act. The budgets of
+// this package implement it.
 type Stater interface {
 	State(now time.Time) State
 }
@@ -97,7 +98,7 @@ type Config interface {
 	budget() Budget         // a new budget; the config was checked
 }
 
-// New returns a budget. The error has those of all fields that are out of bounds, joined by [errors.Join].
+// New returns a budget. The error joins those of all fields that are out of bounds ([errors.Join]).
 func New(c Config) (Budget, error) {
 	if c == nil {
 		return nil, errors.New("budget: New(nil): must be a config, such as Default()")

@@ -11,9 +11,9 @@ import (
 	"github.com/stagger-go/stagger/internal/bounds"
 )
 
-// ThrottleConfig is retryThrottling of gRPC's service config (gRFC A6): a failed attempt takes a token, a successful call adds
-// TokenRatio, and extra attempts are allowed while the bucket is more than half full. They cost nothing, so nothing is
-// returned. Time and cause don't matter.
+// ThrottleConfig is retryThrottling of gRPC's service config (gRFC A6): a failed attempt takes a token, a successful call adds TokenRatio,
+// and extra attempts are allowed while the bucket is more than half full. Extra attempts themselves cost nothing. Time and [Cause] don't
+// matter.
 type ThrottleConfig struct {
 	// MaxTokens is the capacity of the bucket, which starts full. 1 to 1000 (gRFC A6).
 	MaxTokens int

@@ -1,12 +1,12 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package elsewhere is a gRPC load balancing policy that sends a retry to another backend. A connection has it by an option:
+// Package elsewhere is a gRPC load balancing policy that sends a retry to another backend. Add it to a connection with an option:
 //
 //	conn, err := grpc.NewClient(target, append(retrier.DialOptions(), elsewhere.DialOption(),
 //		grpc.WithTransportCredentials(creds))...)
 //
-// or by the policy file or service config that names it, in a program that imports the package:
+// or import the package, and name the policy in the policy file or service config:
 //
 //	import _ "github.com/stagger-go/stagger/elsewhere"
 //
@@ -19,26 +19,26 @@
 //
 // # Which connections have it
 //
-// In a policy file, loadBalancingConfig is a top-level key, and interceptor.Retrier.DialOptions passes it to gRPC if it names
-// this policy. As always in gRPC, a default service config (grpc.WithDefaultServiceConfig), which DialOption and the file's are,
-// applies only while the resolver delivers none, and the last one applies. If clients without stagger read the same config, list the leaf
-// policy as the second entry, which they use:
+// In a policy file, loadBalancingConfig is a top-level key, and interceptor.Retrier.DialOptions passes it to gRPC if it names this policy.
+// DialOption and the file give the connection a default service config (grpc.WithDefaultServiceConfig). As always in gRPC, it applies only
+// while the resolver delivers no service config, and the last of several options applies. If clients without stagger read the same config,
+// list the leaf policy as the second entry, for them:
 //
 //	[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"round_robin": {}}]
 //
 // # Calls and backends
 //
-// The attempts of a call share a context. In a program that imports this package, a Retrier creates one for each call that may have
-// several attempts; other interceptors that retry use [NewContext]. Without such a context, the leaf policy alone picks. A backend is a
-// connection of the channel (balancer.SubConn). It is another one after a change of policy, or after the resolver has removed it and added
-// it again.
+// The attempts of a call share a context. In a program that imports this package, a Retrier creates one for each call that may have several
+// attempts; other interceptors that retry use [NewContext]. Without such a context, the leaf policy alone picks. A backend is a connection
+// of the channel (balancer.SubConn). After a change of policy, or if the resolver removes a backend and adds it again, it counts as another
+// backend.
 //
 // # Leaf policies
 //
-// The child must be a policy that itself picks among backends, such as round_robin, least_request_experimental or
-// weighted_round_robin. A policy that wraps others is refused: outlier detection would count the picks that a retry skips as
-// successes, so put this policy inside it. If all picks of a call name the same backend, as with pick_first, a single address or
-// ring_hash by a header, this policy has no effect. docs/retry-elsewhere.md has more.
+// The child must be a policy that itself picks among backends, such as round_robin, least_request_experimental or weighted_round_robin. A
+// policy that wraps others is refused: outlier detection, for example, would count the picks that a retry skips as successes. Put this
+// policy inside it. If all picks of a call name the same backend, as with pick_first, a single address or ring_hash by a header, this
+// policy has no effect. docs/retry-elsewhere.md has more.
 package elsewhere
 
 import (

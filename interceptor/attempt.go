@@ -99,11 +99,10 @@ var unreported report // of a call without a response
 // numberKey holds the number of an attempt in its context, from the second on.
 type numberKey struct{}
 
-// AttemptFromContext returns the number of the attempt that a context belongs to: 1 for the first, and for every context
-// outside a Retrier. It cannot tell these two apart, because a mark in the context of first attempts would make every call
-// allocate. Hedges and attempts of streams count too. A hedge was sent in parallel with attempts that had not responded in
-// time. Use it in code that runs once per attempt: inner interceptors, credentials (grpc.WithPerRPCCredentials), stats
-// handlers.
+// AttemptFromContext returns the number of the attempt that a context belongs to: 1 for the first, and for every context outside a Retrier.
+// It cannot tell these two apart, because a mark in the context of first attempts would make every call allocate. Hedges and attempts of
+// streams count as well. A hedge was sent in parallel with attempts that had not responded in time. Use it in code that runs once per
+// attempt: inner interceptors, credentials (grpc.WithPerRPCCredentials), stats handlers.
 func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
 	switch n := ctx.Value(numberKey{}).(type) {
 	case int:

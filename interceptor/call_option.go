@@ -23,11 +23,11 @@ type policyOption struct {
 	policy *policy.Policy // nil: one attempt
 }
 
-// Policy makes p, of any [policy.Set], the policy of one call. It replaces the Retrier's policy for the
-// method. If p's set has another policy for the method, or none, p says nothing of idempotency: the Retrier's entry for the method,
-// or the method's descriptor, says whether the call may be made twice, and which idempotency key it sends. maxAttempts above the
-// Retrier's limit is cut, with a warning. A nil policy means no retries. Make the option once and reuse it: each call of Policy
-// prepares the policy again.
+// Policy makes p, of any [policy.Set], the policy of one call. It replaces the Retrier's policy for the method. If p's set has another
+// policy for the method, or none, p doesn't declare the call idempotent. Then the Retrier's entry for the method, or the method's
+// descriptor, decides whether the call may run twice, and which idempotency key it sends. If maxAttempts exceeds the Retrier's limit, the
+// limit applies, with a warning. A nil policy means no retries. Make the option once and reuse it, because each call of Policy prepares the
+// policy again.
 func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {
 		return policyOption{}
@@ -41,16 +41,15 @@ type maxAttemptsOption struct {
 	n int
 }
 
-// MaxAttempts limits one call to n attempts, including the first. It never raises the limits of the policy and the Retrier,
-// and all their other settings apply. 1 means no retries and no hedges; less counts as 1,
-// with a warning. If given several times, the last applies. For a stream with [Resume], the limit holds between two messages:
-// an attempt that delivers a message counts as the first again, so the whole stream may make any number of attempts.
+// MaxAttempts limits one call to n attempts, including the first. It never raises the limits of the policy and the Retrier, and all their
+// other settings apply. 1 means no retries and no hedges; less counts as 1, with a warning. If given several times, the last applies. For a
+// stream with [Resume], the limit applies between two messages: an attempt that delivers a message counts as the first again, so the whole
+// stream may make any number of attempts.
 func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
 
 type idempotentOption struct{ grpc.EmptyCallOption }
 
-// Idempotent declares one call idempotent: if it has already taken effect, a second effect
-// does no harm. It overrides policy and descriptor.
+// Idempotent declares one call idempotent: if it runs twice, the second run does no harm. It overrides policy and descriptor.
 func Idempotent() grpc.CallOption { return idempotentOption{} }
 
 type disableOption struct{ grpc.EmptyCallOption }
@@ -61,9 +60,9 @@ func Disable() grpc.CallOption { return disableOption{} }
 
 type optionalOption struct{ grpc.EmptyCallOption }
 
-// Optional says that the handler which makes the call goes on without its response, as with a cache. If the call gives up, and the handler
-// fails later for another reason, the server's own caller may still retry: see [Retrier.ServerOptions]. The call itself is retried as any
-// other. Outside of a handler the option has no effect. For all calls of a connection, pass it to grpc.WithDefaultCallOptions.
+// Optional says that the handler that makes the call can continue without its response, as with a cache. If the call gives up, and the
+// handler later fails for another reason, the caller of the server may still retry: see [Retrier.ServerOptions]. The call itself is retried
+// like any other. Outside of a handler, the option has no effect. For all calls of a connection, pass it to grpc.WithDefaultCallOptions.
 func Optional() grpc.CallOption { return optionalOption{} }
 
 // insideOption marks the attempts of a Retrier, so that a second one on the same connection ignores
@@ -77,9 +76,9 @@ type keyOption struct {
 }
 
 // IdempotencyKey sends key with every attempt of one call, in the header that the method's entry names or, by default, in
-// "idempotency-key". It declares the call idempotent, unless its policy has idempotency NONE. The server must
-// recognize by the key that two attempts are one call. Use one key for each operation that must happen once, and the same key
-// when the application itself retries. If key is "", a random one is used.
+// "idempotency-key". It declares the call idempotent, unless its policy has idempotency NONE. The server must recognize two attempts of one
+// call by the key. Use one key for each operation that must happen once, and the same key when the application itself retries. If key is
+// "", a random key is used.
 func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 
 // keyCounts reports whether a key makes the calls of a policy idempotent. A key of the caller's doesn't override an entry

@@ -16,28 +16,28 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// DefaultPolicy is what a program may say to [Default]. The zero value is ready to use.
+// DefaultPolicy has the settings of [Default]. The zero value is ready to use.
 type DefaultPolicy struct {
 	// Idempotent has full names of methods that may run twice, in addition to those that their .proto declares idempotent
-	// (idempotency_level): "/acme.orders.v1.OrderService/GetOrder", which generated code has as OrderService_GetOrder_FullMethodName. A
-	// method that isn't declared is retried only if the attempt never left the client.
+	// (idempotency_level): "/acme.orders.v1.OrderService/GetOrder", for which generated code has the constant
+	// OrderService_GetOrder_FullMethodName. A method that isn't declared is retried only if the attempt never left the client.
 	Idempotent []string
 
-	// PerAttemptTimeout is how long an attempt has before another one is sent in parallel; the first good response counts. It
-	// should be longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time.
+	// PerAttemptTimeout is how long an attempt may take before another one is sent in parallel. The first good response counts. Choose a
+	// time that is longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time.
 	PerAttemptTimeout time.Duration
 
-	// OnAttemptTimeout is what happens then, as onAttemptTimeout in a policy file. "" or "HEDGE" sends another attempt in parallel, once the
-	// method has had five answers. "RETRY" sends it in place of the slow one, also for a method's first call: choose it for a command, a
-	// job or a function that makes a few calls and ends.
+	// OnAttemptTimeout is what happens after PerAttemptTimeout, as onAttemptTimeout in a policy file. "" or "HEDGE" sends another attempt
+	// in parallel, once the method has had five responses. "RETRY" cancels the slow attempt and sends another one, also for a method's
+	// first call. Choose "RETRY" for a command, a job or a function that makes a few calls and ends.
 	OnAttemptTimeout string
 }
 
-// Default returns a Retrier with a policy for all methods, without a file: 3 attempts, retries after UNAVAILABLE, backoffs of
-// 0.1 s that double up to 1 s, with full jitter, and the default budget. Only calls that may run twice are retried: see
-// [DefaultPolicy]. Calls need deadlines, as always in gRPC. The error names what is wrong in p, or the wrong option.
+// Default returns a Retrier with a policy for all methods, without a file: 3 attempts, retries after UNAVAILABLE, backoffs of 0.1 s that
+// double up to 1 s, with full jitter, and the default budget. Only calls that may run twice are retried: see [DefaultPolicy]. Calls need
+// deadlines, as always in gRPC. The error names the wrong field of p, or the wrong option.
 //
-// For more, write a policy file: [Watch] follows one, and [Retrier.Reload] gives this Retrier others.
+// For other settings, write a policy file: [Watch] follows one, and [Retrier.Reload] gives its policies to this Retrier.
 func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 	if p.PerAttemptTimeout < 0 {
 		return nil, fmt.Errorf("interceptor: DefaultPolicy.PerAttemptTimeout: %v: must be positive, or 0 for no limit", p.PerAttemptTimeout)

@@ -12,8 +12,8 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// WithDefaultTimeout sets the timeout of unary calls that have none, for policy files without the key defaultTimeout. d must be
-// more than 0.
+// WithDefaultTimeout sets the timeout of unary calls that have no deadline, for policy files without the key defaultTimeout. d must be more
+// than 0.
 func WithDefaultTimeout(d time.Duration) Option {
 	return func(r *Retrier) error {
 		if d <= 0 {

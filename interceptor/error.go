@@ -19,11 +19,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Error is the error of a call, with details from stagger. Its text and its status are those
-// of the last attempt, unchanged: status.FromError, status.Code and errors.As return the same
-// as without stagger. If the end of the call hides an earlier error of a server, as when the
-// deadline passes in the second attempt, the text has the server's error too. If the policies' defaultTimeout ends the
-// call, the text says so, and why no attempt was sent beside a slow one. To get the details:
+// Error is the error of a call, with details from stagger. Its text and its status are those of the last attempt, unchanged:
+// status.FromError, status.Code and errors.As return the same as without stagger. If the last attempt's error hides an earlier error of a
+// server, for example because the deadline passes during the second attempt, the text includes the server's error. If the policies'
+// defaultTimeout ends the call, the text says so, and why no attempt was sent in parallel with a slow one. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -34,18 +33,18 @@ type Error struct {
 	Attempts int           // sent; 0 if admission or a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
 	Reason   policy.Reason // why the call was not retried again
-	// Commit is what has committed the call to an attempt, if Reason is committed: "message" or "headers" that the application
-	// has received, "context" after a call of Context, "buffer_full" for a message
-	// that didn't fit into the replay buffer, "prepared_message" for a grpc.PreparedMsg, or "unsendable" for a message that no
-	// attempt could send. It is a string, since it is for logs: a program decides by Reason.
+	// Commit says what has committed the call to an attempt, if Reason is committed: "message" or "headers" if the application has received
+	// them, "context" after a call of Context, "buffer_full" for a message that didn't fit into the replay buffer, "prepared_message" for a
+	// grpc.PreparedMsg, or "unsendable" for a message that no attempt could send. It is a string for logs. Programs should use Reason.
 	Commit string
 
-	// Answers are those because of which no attempt followed, if Reason is [policy.ReasonNotProvenFast] or [policy.ReasonSlowEverywhere].
+	// Answers describes the responses that prevented another attempt, if Reason is [policy.ReasonNotProvenFast] or
+	// [policy.ReasonSlowEverywhere].
 	Answers Answers
-	// RetryAfter is how long to wait before calling again, as far as anybody has said, with jitter; else 0. It is what is left of the delay
-	// that the server has asked for, by grpc-retry-pushback-ms, RetryInfo or retry-after, and at most 24 hours of it. If Reason is
-	// budget_exhausted, and the budget is the policy file's or the default one, it is at least the time in which time alone pays for one
-	// retry. It says nothing of whether another call may help: docs/runbook.md has the reasons after which it may.
+	// RetryAfter is how long to wait before you call again, with jitter, or 0 if that is unknown. It is the rest of the delay that the
+	// server has asked for with grpc-retry-pushback-ms, RetryInfo or retry-after, and at most 24 hours. If Reason is budget_exhausted, and
+	// the budget is the policy file's or the default one, it is at least the time until the budget pays for one retry without any success.
+	// It doesn't say whether another call may help: docs/runbook.md#when-to-call-again lists the reasons after which it may.
 	RetryAfter time.Duration
 
 	err  error  // the one that the caller gets
@@ -108,8 +107,7 @@ func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.String("elapsed", e.Elapsed.String()))...)
 }
 
-// Unwrap returns the errors behind this one: the caller's, and a server's last error that it
-// hides.
+// Unwrap returns the wrapped errors: the last attempt's, and the server's last error if the first hides it.
 func (e *Error) Unwrap() []error {
 	if e.last == nil {
 		return []error{e.cause()}

@@ -18,11 +18,11 @@ import (
 
 // Observer receives events of calls. Nil fields are not called.
 //
-// Functions run inside the call of the event, in the goroutine that has made the step, in the order of the call's steps; if attempts run in
-// parallel, two may run at a time. They must be safe for concurrent use, and must not block: other operations of a stream wait for them.
-// Before CallEnd, they must not call the stream. They must not panic: a panic may happen in a timer's goroutine, where nothing
-// recovers it. Their arguments don't change
-// later. They may make calls and use the Retrier, to reload it or to set its mode: no lock of the Retrier is held.
+// Functions run inside the call, in the goroutine that causes the event, in the order of the call's events. If attempts run in parallel,
+// two functions may run at the same time. They must be safe for concurrent use, and must not block: other operations of a stream wait for
+// them. Before CallEnd, they must not use the stream. They must not panic: a panic may happen in a timer's goroutine, where nothing
+// recovers it. Their arguments don't change later. They may make calls and use the Retrier, for example to set its mode: no lock of the
+// Retrier is held.
 type Observer struct {
 	// CallStart is called at the start of every call. It returns the context for the call, its attempts and later events: the
 	// given one, or one derived from it. CallEnd follows, unless an inner interceptor panics.
@@ -39,20 +39,20 @@ type Observer struct {
 	Wait func(context.Context, Event)
 	// Sent is called when an extra attempt is sent, with the decision that has allowed it. The call may end before that.
 	Sent func(context.Context, Event)
-	// CallEnd is called at the end of every call. The context lives, unless the caller or a deadline has ended it.
+	// CallEnd is called at the end of every call. The context is still valid, unless the caller or a deadline has ended it.
 	CallEnd func(context.Context, Event)
-	// Reload is called for every change of the policies. If a change is refused, err says why, and the old policies stay in
-	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as
-	// "maxAttempts of GetOrder 3 → 2": first of the file's hash, then of each setting. It runs in the goroutine that reloads.
+	// Reload is called for every change of the policies. If the Retrier refuses a change, err says why, and the old policies stay in use.
+	// The set is nil if the file could not be read or is invalid. Changes are texts such as "maxAttempts of GetOrder 3 → 2": first of the
+	// file's hash, then of each setting. It runs in the goroutine that reloads.
 	Reload func(set *policy.Set, changes []string, err error)
 	// ModeChange is called for every change by [Retrier.SetMode], of one service or of all, in the goroutine that
 	// makes it. Without any ModeChange function, changes go to [slog.Default].
 	ModeChange func(from, to ModeSwitch)
-	// Diagnostic is called with errors, warnings and notes. Warnings and notes about the policies
-	// come when the Retrier is made and at each reload. A warning comes once for each misuse that only calls can show, and once for each
-	// full table. The last of a hundred of a kind says that no more of it come. A note comes when a pool is back. If [Watch] refuses its
-	// file, one error says so, and one more describes each mistake in it. Without any Diagnostic function, all this goes to
-	// [slog.Default].
+	// Diagnostic is called with errors, warnings and notes. Warnings and notes about the policies come when the Retrier is made and at each
+	// reload. A warning about a misuse that only calls can show comes once for each misuse, and a warning about a full table once for each
+	// table. After a hundred warnings of one kind, the last one says that no more follow. A note says when a shared budget (package
+	// redisbudget) reaches its store again. If [Watch] refuses its file, one error says so, and one more describes each mistake in the
+	// file. Without any Diagnostic function, all this goes to [slog.Default].
 	Diagnostic func(policy.Diagnostic)
 }
 
@@ -74,21 +74,21 @@ type Event struct {
 	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in CallEnd, the number of hedges
 	Elapsed time.Duration // in Attempt and CallEnd; in Decision and Sent after [Event.Slow], since the attempt's start
 	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
-	Err     error         // nil after OK, or if the attempt still runs; in Attempt gRPC's error, in CallEnd the caller's
+	Err     error         // nil after OK, or if the attempt still runs; gRPC's error in Attempt, the error for the caller in CallEnd
 	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it
 
-	// The decision. If WillRetry, another attempt follows after Delay, for Reason; else Reason is why none does. In mode
-	// OBSERVE none follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after Delay. Pushback is text,
-	// since logs and metrics show it, and a program decides by Reason.
+	// The decision. If WillRetry is true, another attempt follows after Delay, and Reason is retry or hedge. Otherwise Reason says why no
+	// attempt follows. In mode OBSERVE, no attempt follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after
+	// Delay. Pushback is a string for logs and metrics. Programs should use Reason.
 	WillRetry bool
 	Reason    policy.Reason
-	Delay     time.Duration // in CallEnd, the sum of its waits, with no attempt running
+	Delay     time.Duration // in CallEnd, the sum of the call's waits without a running attempt
 	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
-	Answers   Answers       // because of which none follows, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
+	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
-	// SlowAttempt says in Attempt that the attempt took longer than its own time: perAttemptTimeout, or the hedging delay; without either, a
-	// quarter of the call's time. A stream's attempt is measured to its first message. In CallEnd it says that one of the call's attempts
-	// did: if the reason is cancelled, the caller has left a slow service.
+	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a
+	// quarter of the call's time. A stream's attempt is measured until its first message. In CallEnd it says that one of the call's
+	// attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
 	SlowAttempt bool
 
 	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/runbook.md).
@@ -96,11 +96,12 @@ type Event struct {
 	OuterRetry bool
 }
 
-// Answers are the last answers to a method's attempts, at most ten, because of which no attempt follows. The zero value is none.
+// Answers describes the last responses to a method's attempts, at most ten, if they prevent another attempt. The zero value means that
+// there are none.
 type Answers struct {
-	Known int           // how many there are
-	Slow  int           // how many of them took too long
-	Over  time.Duration // how long that is, for an attempt of this call
+	Known int           // the number of responses
+	Slow  int           // the number of these that took too long
+	Over  time.Duration // the time from which a response is slow, for an attempt of this call
 }
 
 // String returns such a text as "3 of the last 10 responses were slow: over 400ms".
@@ -127,6 +128,6 @@ func answersOf(reason policy.Reason, s *evidence.Summary) Answers {
 	}
 }
 
-// Slow reports whether the event is about an attempt whose per-attempt timeout or hedging delay is over, and which may still run. No
-// server has sent its Code.
+// Slow reports whether the event is about an attempt whose per-attempt timeout or hedging delay has passed, and which may still run. Then
+// Code doesn't come from a server.
 func (e Event) Slow() bool { return e.Code == codes.DeadlineExceeded && e.Err == nil }

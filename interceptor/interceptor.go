@@ -1,9 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interceptor retries the failed calls of a gRPC client, and bounds what retries add to an outage.
+// Package interceptor retries the failed calls of a gRPC client, and limits the extra load of retries during an outage.
 //
-// A [Retrier] has the policies of a file, and follows its changes. Its options make a connection retry:
+// A [Retrier] follows the policies of a file, also when the file changes. Its options make a connection retry:
 //
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml")
 //	if err != nil {
@@ -33,19 +33,21 @@
 //
 // # Streams
 //
-// Streams are retried as gRPC retries its own. The operation that finds a failure waits for the backoff, and the others wait for it, also
-// while observers hear of the attempt: these must not block, nor call the stream before its end. docs/streams.md has the rules.
+// Streams are retried by the same rules as in gRPC. The operation that finds a failure waits for the backoff, and the other operations wait
+// for it. They also wait while observers are called, so observers must not block, and must not use the stream before CallEnd.
+// docs/streams.md has the rules.
 //
 // # Budgets
 //
-// All calls of a Retrier to a target share a budget (package budget), which pays for extra attempts. If a service is down, it soon
-// pays for none, so retries don't multiply the load. docs/evidence/search.md counts in how many random outages retries are
-// worse than none, for gRPC's own retries as well.
+// All calls of a Retrier to a target share a budget (package budget), which pays for extra attempts. If a service is down, the budget soon
+// pays for none, so retries don't multiply the load. docs/evidence/search.md counts the random outages in which retries are worse than
+// none, with stagger and with gRPC's own retries.
 //
 // # Errors and events
 //
-// A call that fails returns the server's error, with its code. [Error], inside of it, says after how many attempts and for what reason
-// nothing else was tried. An [Observer] gets every decision; package observe and its module otelstagger write logs, metrics and traces.
+// A call that fails returns the server's error, with its code. The error includes an [Error], which has the number of attempts and the
+// reason why the call was not retried again. An [Observer] receives every decision. Package observe writes logs, and module otelstagger
+// writes metrics and traces.
 //
 // # Switching off
 //
@@ -58,19 +60,20 @@
 //	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
 //	                                           └ attempt 2 → auth, tracing of attempts → server
 //
-// What follows is for authors of interceptors. Those after it should change a copy of a request, and not the request itself.
-// Every attempt of a stream, and every attempt that may run in parallel with others (after hedgingDelay or perAttemptTimeout),
-// has the request as the application has passed it. A retry of a unary call has it as the failed attempt has left it: copying
-// each request would cost too much. Package observe/repeat finds interceptors that change requests in place.
+// The rest of this section is for authors of interceptors. An interceptor after the Retrier should change a copy of a request, and not the
+// request itself. Every attempt of a stream, and every attempt that may run in parallel with others (after hedgingDelay or
+// perAttemptTimeout), gets the request as the application passed it. A retry of a unary call gets it as the failed attempt left it, because
+// copying each request would cost too much. Package observe/repeat finds interceptors that change requests in place.
 //
-// One of those after it should wait for the invoker: if it returns a listed code while gRPC still runs, gRPC may overwrite the reply of
-// the retry. One that answers without gRPC, as a cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as
-// gRPC does. Otherwise the caller's stay empty, since gRPC might still be writing to them. An attempt without OnFinish proves nothing: its
-// status counts, a call that isn't declared idempotent is not repeated, and a retry is paid for as any other.
+// An interceptor after the Retrier should also wait for the invoker to return. If it returns a listed code while gRPC still runs, gRPC may
+// overwrite the reply of the retry. An interceptor that responds without gRPC, such as a cache, and fills targets of Header, Trailer or
+// Peer, must call the OnFinish options as gRPC does. Otherwise the caller's targets stay empty, since gRPC might still be writing to them.
+// An attempt without OnFinish may have reached the server: its status counts, a call that isn't declared idempotent is not retried, and a
+// retry takes from the budget.
 //
-// Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
-// off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/runbook.md), and of
-// go-grpc-middleware's call options, which it ignores.
+// If another library retries on the same connection, before or after a Retrier, the attempts multiply: switch its retries off. When calls
+// fail, a Retrier warns of retries by inner interceptors and by go-grpc-middleware (docs/runbook.md#when-to-call-again). It also warns of go-grpc-middleware's
+// call options, which it ignores.
 //
 // # What is not handled
 //
@@ -107,12 +110,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Retrier retries calls by its policies. One Retrier serves any number of connections, which
-// then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
-// closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
+// Retrier retries calls according to its policies. One Retrier serves any number of connections, which share its budgets. It starts one
+// goroutine per connection that cannot connect, until the connection recovers or is closed. You need not close it ([Retrier.Close] is for a
+// service that stops). It is safe for concurrent use.
 //
-// [New], [Load], [Watch] and [Default] make one. A nil or zero Retrier makes each call as if it were not there, has no dial options, and
-// returns errors.
+// [New], [Load], [Watch] and [Default] make one. A nil or zero Retrier leaves calls unchanged and has no dial options. Its methods that can
+// fail return errors.
 type Retrier struct {
 	settings
 
@@ -224,25 +227,23 @@ var reconnects = grpc.ConnectParams{
 // data was sent. docs/evidence/outages.md has the measurements behind the 20 s.
 var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}
 
-// DialOptions returns the options for grpc.NewClient: the interceptors, grpc.WithDisableRetry so
-// that gRPC does not retry each attempt by its own policy (the Retrier warns if that switches retries off for which the policy
-// file has no entry), grpc.WithConnectParams with shorter delays (250 ms to 3 s) between
-// attempts to connect, grpc.WithKeepaliveParams, and those of [WithStatsHandler]. Chained
-// interceptors given before these options see each call once, those after them every attempt.
+// DialOptions returns the options for grpc.NewClient: the interceptors, grpc.WithDisableRetry so that gRPC does not retry each attempt by
+// its own policy (the Retrier warns if that switches off retries that the policy file doesn't replace), grpc.WithConnectParams with shorter
+// delays (250 ms to 3 s) between attempts to connect, grpc.WithKeepaliveParams, and those of [WithStatsHandler]. Chained interceptors given
+// before these options see each call once. Those given after them see every attempt.
 //
-// The keepalive pings a connection that has calls after 6 minutes without a byte from the server, and closes it if no byte comes within
-// 20 s. On Linux, a TCP connection also ends 20 s after it has sent data that the server's machine does not acknowledge. On other
-// systems, and over a dialer's own connections that are no *net.TCPConn, only the ping notices that: up to 6 minutes and 20 s later.
+// The keepalive pings a connection that has calls after 6 minutes without a byte from the server, and closes it if no byte comes within 20
+// s. On Linux, a TCP connection also ends 20 s after it has sent data that the server's machine does not acknowledge. On other systems, and
+// if a custom dialer returns something else than a *net.TCPConn, only the ping detects that, up to 6 minutes and 20 s later.
 //
 // Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they
 // have no effect.
 //
 // If the policy file names a load balancing policy that the program has, the options include a default service config
 // (grpc.WithDefaultServiceConfig) with the file's loadBalancingConfig and healthCheckConfig. Such a policy may connect to all backends.
-// gRPC uses only the last default that it is
-// given. So this one replaces a default before these options, and one after them replaces it. A service config from
-// the resolver replaces either, unless grpc.WithDisableServiceConfig is given. If the program has none of the policies that the file lists,
-// the list is left out, with a warning.
+// gRPC uses only the last default service config among its options: this one replaces an earlier one, and a later one replaces this one. A
+// service config from the resolver replaces both, unless grpc.WithDisableServiceConfig is given. If the program has none of the policies
+// that the file lists, the list is left out, with a warning.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	if !r.made() {
 		return nil
@@ -264,10 +265,10 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 	return options
 }
 
-// Close ends all retries, for a service that stops. Calls that wait for their next attempt
-// end immediately, with their last error and [policy.ReasonClosed]. So do calls whose attempt fails later.
-// Running attempts and later calls go on, and budgets keep their balances. Close does not wait for calls, except the second calls of
-// package observe/repeat, and may be called more than once. Call it before GracefulStop:
+// Close ends all retries, for a service that stops. Calls that wait for their next attempt end immediately, with their last error and
+// [policy.ReasonClosed]. So do calls whose attempt fails later. Running attempts and later calls continue, and budgets keep their balances.
+// Close does not wait for calls, except the second calls of package observe/repeat. You may call it more than once. Call it before
+// GracefulStop:
 //
 //	<-sigterm
 //	retrier.Close()
@@ -283,11 +284,9 @@ func (r *Retrier) Close() {
 	}
 }
 
-// Unary returns only the interceptor for unary calls, for use with grpc.WithUnaryInterceptor or in
-// a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,
-// attempts multiply; the Retrier warns once per method. They may also multiply at the targets of an xDS server
-// (xds:, google-c2p:), whose policies are hidden. If gRPC may retry, no attempt
-// counts as unsent.
+// Unary returns only the interceptor for unary calls, for use with grpc.WithUnaryInterceptor or in a chain. If gRPC's own retry policy is
+// active for a method, which [Retrier.DialOptions] prevents, attempts multiply; the Retrier warns once per method. They may also multiply
+// at the targets of an xDS server (xds:, google-c2p:), whose policies a Retrier can't read. If gRPC may retry, no attempt counts as unsent.
 func (r *Retrier) Unary() grpc.UnaryClientInterceptor {
 	call := r.unary(grpcMayRetry)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,

@@ -18,19 +18,18 @@ import (
 type ModeSwitch struct {
 	Service string      // such as "acme.orders.v1.OrderService"; "" for all calls
 	Mode    policy.Mode // "" is [policy.ModeEnforce]
-	By      string      // who has set it, for logs; may be empty
+	By      string      // who sets it, for logs; may be empty
 }
 
-// SetMode sets the mode of all calls, or of a service's, in addition to the policy file's: the strictest of all modes
-// applies. Reloads don't change it. It applies until it is set again; the zero ModeSwitch
-// undoes it. It returns an error if to is invalid, or if no entry, descriptor or call so far has the service. It is safe for concurrent use.
+// SetMode sets the mode of all calls, or of a service's, in addition to the policy file's: the strictest of all modes applies. Reloads
+// don't change it. It applies until it is set again; the zero ModeSwitch undoes it. It returns an error if to is invalid, or if the service
+// occurs in no entry, descriptor or call so far. It is safe for concurrent use.
 //
 //	retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}) // at 3 a.m.
 //
-// A stricter mode applies from the next decision on. With [policy.ModeOff], calls that wait for their next attempt end at
-// once, with their last error and [policy.ReasonModeOff]; running attempts go on. With [policy.ModeObserve],
-// waiting calls that began in mode ENFORCE end in the same way. A laxer mode applies only to calls that
-// begin later.
+// A stricter mode applies from the next decision on. With [policy.ModeOff], calls that wait for their next attempt end at once, with their
+// last error and [policy.ReasonModeOff]. Running attempts continue. With [policy.ModeObserve], waiting calls that began in mode ENFORCE end
+// in the same way. A less strict mode affects new calls only.
 func (r *Retrier) SetMode(to ModeSwitch) error {
 	to.Mode = cmp.Or(to.Mode, policy.ModeEnforce)
 	if err := to.check(); err != nil {

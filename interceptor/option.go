@@ -19,12 +19,11 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// Option configures a [Retrier]. It is a function, so that other packages can make options of several, as otelstagger does.
+// Option configures a [Retrier]. It is a function, so that a package such as otelstagger can combine several options into one.
 type Option func(*Retrier) error
 
-// WithObserver makes the Retrier notify o of calls. It may be given more than once; observers are notified
-// in that order. An observer without any function is an error: most likely it was made of
-// a nil logger.
+// WithObserver makes the Retrier notify o of calls. You can give it more than once: observers are notified in that order. An observer
+// without any function is an error, because it most likely comes from a nil logger.
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
 		if o.deaf() {
@@ -60,11 +59,11 @@ func WithStatsHandler(h stats.Handler) Option {
 	}
 }
 
-// WithBudget gives each target a budget of that name, instead of the policy file's. budgetOf returns it when a call to the target first
-// needs it, and again if it was unused and there were too many: it may be the same for all targets, and for other Retriers. It gets the
-// target in the form of CanonicalTarget, must be safe for concurrent use, and must not use the Retrier; nil means that the target's calls
-// get no extra attempt. The name "" means the default budget. A Retrier does not close the budgets. Calls in mode OBSERVE have the
-// file's budget.
+// WithBudget gives each target a budget of that name, instead of the policy file's. The Retrier calls budgetOf when a call to the target
+// first needs the budget, and again if it has dropped an unused budget because there were too many. budgetOf may return the same budget for
+// all targets, and for other Retriers. It gets the target in the form of CanonicalTarget, must be safe for concurrent use, and must not use
+// the Retrier. If it returns nil, the target's calls get no extra attempts. The name "" means the default budget. A Retrier does not close
+// the budgets. Calls in mode OBSERVE use the policy file's budget.
 func WithBudget(name string, budgetOf func(target string) budget.Budget) Option {
 	return func(r *Retrier) error {
 		if name == "NONE" {
@@ -81,10 +80,9 @@ func WithBudget(name string, budgetOf func(target string) budget.Budget) Option 
 	}
 }
 
-// WithMaxReplayBytes limits the bytes that all streams of the Retrier together keep for replay.
-// The limit of one stream is grpc.MaxRetryRPCBufferSize, 256 KiB by default. A stream that exceeds
-// a limit is committed to its attempt, and keeps nothing. n is at least 0, with which no stream keeps
-// anything; the default is 16 MiB.
+// WithMaxReplayBytes limits the bytes that all streams of the Retrier together keep for replay. The limit of one stream is
+// grpc.MaxRetryRPCBufferSize, 256 KiB by default. A stream that exceeds a limit is committed to its attempt, and keeps nothing. n must be
+// at least 0. With 0, no stream keeps anything. The default is 16 MiB.
 func WithMaxReplayBytes(n int64) Option {
 	return func(r *Retrier) error {
 		if n < 0 {
@@ -95,11 +93,11 @@ func WithMaxReplayBytes(n int64) Option {
 	}
 }
 
-// WithNewReply sets how to make replies for parallel attempts, in cases that stagger can't handle by
-// itself: a codec other than protobuf's, or a reply that the application prepares (see the table in docs/hedging.md). Before
-// the first attempt of a call, newReply gets the method and the application's reply. It returns a function that
-// makes another reply of the same type and is safe for concurrent use, or nil if it can't. If the codec adds to what it finds, the
-// function has to fill the reply as the application has. The winner's reply is copied over the application's, as by an assignment.
+// WithNewReply sets how to make replies for parallel attempts, in cases that stagger can't handle by itself: a codec other than protobuf's,
+// or a reply that the application prepares (see the table in docs/hedging.md). Before the first attempt of a call, newReply gets the method
+// and the application's reply. It returns a function that makes another reply of the same type and is safe for concurrent use, or nil if it
+// can't. If the codec adds to existing content, the function must fill the reply as the application does. The reply of the winning attempt
+// is assigned to the application's.
 func WithNewReply(newReply func(method string, reply any) func() any) Option {
 	return func(r *Retrier) error {
 		if newReply == nil {
@@ -114,10 +112,10 @@ func WithNewReply(newReply func(method string, reply any) func() any) Option {
 // concurrent use.
 func (r *Retrier) Descriptors() []*protoregistry.Files { return slices.Clone(r.descriptors) }
 
-// WithDescriptors gives the Retrier the descriptors of APIs whose generated code is not in the program: for proxies, and for clients
-// with dynamic messages. They supply the methods' idempotency_level and whether clients send streams. For services in both, they
-// override generated code. The option may be given more than once; the first that has a service wins. Package protodesc makes
-// files of a google.protobuf.FileDescriptorSet, as written by "buf build -o api.binpb" or protoc --include_imports.
+// WithDescriptors gives the Retrier the descriptors of APIs whose generated code is not in the program: for proxies, and for clients with
+// dynamic messages. They supply the methods' idempotency_level, and say which methods have client streams. For services in both, they
+// override generated code. You can give the option more than once: the first one that has a service wins. Package protodesc makes files of
+// a google.protobuf.FileDescriptorSet, as written by "buf build -o api.binpb" or protoc --include_imports.
 func WithDescriptors(files *protoregistry.Files) Option {
 	return func(r *Retrier) error {
 		if files == nil {
@@ -133,27 +131,28 @@ func (r *Retrier) described(service string) bool {
 	return decision.Descriptors{Files: r.descriptors}.Service(service) != nil
 }
 
-// Gate decides for each attempt of a call whether it may be sent, and learns how it ended: a circuit breaker. examples/breaker adapts
+// Gate is a circuit breaker: it decides for each attempt of a call whether it may be sent, and learns how it ended. examples/breaker adapts
 // github.com/sony/gobreaker/v2 in ten lines. Both methods get the call's context, with its deadline, and the attempt's number, 1 for the
 // first. They run under the lock of a call: they must not block, use the Retrier or make calls.
 type Gate interface {
 	// Open returns nil if Allow would let the attempt pass now, otherwise an error. It is called before the wait for a retry, so that no
-	// call waits in vain, and before a slow attempt is cancelled for the next one. It must take nothing: the attempt may never be sent.
+	// call waits in vain, and before a slow attempt is cancelled for the next one. It must reserve nothing, because the attempt may never
+	// be sent.
 	Open(ctx context.Context, attempt int) error
 	// Allow is called when an attempt is sent, the first included. If it returns an error, the attempt is not sent. Otherwise done is
 	// called once, when the attempt has ended, with its error; a nil done is not called. The gate decides which errors count as failures of
-	// the server: those that wrap [ErrLocal] never should. A call whose deadline has passed before it is made asks no gate.
+	// the server: those that wrap [ErrLocal] never should. Allow is not called for a call whose deadline has passed before it starts.
 	Allow(ctx context.Context, attempt int) (done func(error), err error)
 }
 
-// ErrLocal is wrapped by the errors of attempts that a [Gate] is told of and that say nothing of the server: they come from this client's
-// size limits, codecs, credentials or inner interceptors, or the attempt has panicked. The status is unchanged. A failure to connect
-// doesn't wrap it, since then no server is there. An inner interceptor has to pass on its options: stagger knows by them that gRPC has made
-// the attempt. Errors of calls never wrap it.
+// ErrLocal marks errors that don't come from the server. A [Gate] gets errors that wrap it for attempts that failed because of this
+// client's size limits, codecs, credentials or inner interceptors, or that panicked. Their status is unchanged. A failure to connect
+// doesn't wrap ErrLocal, because it says that the server can't be reached. An inner interceptor must pass on its call options: they show
+// that gRPC has made the attempt. Errors of calls never wrap ErrLocal.
 var ErrLocal = attempts.ErrLocal
 
-// WithBreaker asks a circuit breaker before every attempt. find returns it for a target and method, or nil for none. It is called once
-// per call, and must be safe for concurrent use. If the first attempt is refused, the call ends with UNAVAILABLE, which wraps the
+// WithBreaker asks a circuit breaker before every attempt. find returns the breaker for a target and method, or nil for none. It is called
+// once per call, and must be safe for concurrent use. If the first attempt is refused, the call ends with UNAVAILABLE, which wraps the
 // breaker's error (errors.Is). If a retry is refused, the call ends with its last error. The reason of both is breaker_open.
 func WithBreaker(find func(target, method string) Gate) Option {
 	return func(r *Retrier) error {

@@ -11,13 +11,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Reload replaces the policies of the Retrier with those of a set. Running calls
-// keep theirs. A budget that keeps its name, kind and scope keeps its balance, scaled to the new settings.
-// If its kind or scope changes, balances that replace the old ones within a minute start empty. If a policy names another budget,
-// new balances of that start no fuller than those of the one before.
-// So a reload never refills a budget, and is safe during an outage. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to
-// connections made after the reload, with a warning. On an error, nothing changes. Reload is
-// safe for concurrent use.
+// Reload replaces the policies of the Retrier with those of a set. Running calls keep theirs. A budget that keeps its name, kind and scope
+// keeps its balance, scaled to the new settings. If its kind or scope changes, the new balances that replace old ones within a minute start
+// empty. If a policy names another budget, the new balances of that budget start no fuller than those of the previous budget. So a reload
+// never refills a budget, and is safe during an outage. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to connections made
+// after the reload, with a warning. On an error, nothing changes. Reload is safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set, as policy.Load or policy.Parse returns")

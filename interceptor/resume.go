@@ -16,16 +16,15 @@ type resumeOption struct {
 	next func(last proto.Message) (next proto.Message, ok bool)
 }
 
-// Resume lets a server stream that breaks after messages were delivered continue where it was. next
-// gets the last message that the application received. It returns the request for the messages
-// after it, or nil or false to let the stream end with its error. The application sees one unbroken stream.
+// Resume lets a server stream continue if it breaks after it has delivered messages. next gets the last message that the application has
+// received. It returns the request for the messages after that, or nil or false to end the stream with its error. The application sees one
+// unbroken stream.
 //
-// Every resumption is an attempt: the policy and the budget must allow it,
-// and the method must be idempotent. An attempt that has delivered a message, or has run for 10 s, is progress: the attempts of the policy
-// and of [MaxAttempts] are counted from it again, as the first. After 10 s the backoff starts anew, too, and the attempt costs the budget
-// nothing, so that a quiet stream lives over any number of cuts. To bound the whole stream, return false. last is a copy, made of every
-// received message; next runs in RecvMsg. For streams of other kinds, and for messages other than protobuf's, the option
-// has no effect.
+// Every resumption is an attempt: the policy and the budget must allow it, and the method must be idempotent. An attempt that has delivered
+// a message, or has run for 10 s, is progress: it counts as the first attempt again, for the policy and for [MaxAttempts]. After 10 s, the
+// backoff also starts again, and the attempt costs nothing, so that a quiet stream survives any number of cuts. To bound the whole stream,
+// return false. last is a copy, which costs a copy of every received message. next runs in RecvMsg. For streams of other kinds, and for
+// messages other than protobuf's, the option has no effect.
 func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.CallOption {
 	return resumeOption{next: next}
 }

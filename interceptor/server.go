@@ -46,16 +46,15 @@ func (in *inboundCall) noteSucceeded(method string) {
 
 type inboundKey struct{}
 
-// ServerOptions returns options of grpc.NewServer for a service that is also a client. If a call made in the context
-// of an incoming call gives up after its retries, or because it cannot connect, and the incoming call fails, the server
-// sends pushback to its caller (trailer grpc-retry-pushback-ms: -1, gRFC A6).
-// gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts. A call made with [Optional] doesn't count,
-// nor one after which another call of the same method has succeeded.
+// ServerOptions returns options of grpc.NewServer for a service that is also a client. If a call made in the context of an incoming call
+// gives up after its retries, or because it cannot connect, and the incoming call fails, the server sends pushback to its caller (trailer
+// grpc-retry-pushback-ms: -1, gRFC A6). gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts. A call
+// with [Optional] doesn't count. Neither does a call if a later call of the same method succeeds.
 //
 //	grpc.NewServer(retrier.ServerOptions()...)
 //
-// The options work for calls of any Retrier, and cost one context value. Their interceptors are chained, in the order of
-// the options given to grpc.NewServer.
+// The options work for calls of any Retrier, and add one context value to each incoming call. Their interceptors are chained, in the order
+// of the options given to grpc.NewServer.
 func (r *Retrier) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(serveUnary), grpc.ChainStreamInterceptor(serveStream)}
 }

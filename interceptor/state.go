@@ -15,12 +15,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// State is a reading of a Retrier.
+// State describes a Retrier at one moment.
 type State struct {
 	Policies *policy.Set // in use
-	Err      error       // of the last change of the policy file, if it was refused; else nil
-	// Warnings include notes, which have their own severity. They are about the policy set, methods that known services lack, and
-	// budgets that can't be read.
+	Err      error       // of the last change of the policy file if the Retrier refused it, otherwise nil
+	// Warnings include notes, which have their own severity. They are about the policy set, methods that don't exist, and budgets that
+	// can't be read.
 	Warnings []policy.Diagnostic
 
 	// Switches are the modes set by hand: that of all calls, then those of services, ordered by name. The strictest of
@@ -37,8 +37,8 @@ type State struct {
 	Admission []AdmissionState // of the methods with admission that have had calls, ordered by target and method
 }
 
-// State returns a reading of the Retrier. That of a Retrier that isn't made, or not yet, as in an [Option], is the zero State. It is safe
-// for concurrent use.
+// State returns the current state of the Retrier. It is the zero State for a nil or zero Retrier, and inside an [Option]. It is safe for
+// concurrent use.
 func (r *Retrier) State() State {
 	if !r.made() {
 		return State{}
@@ -64,7 +64,7 @@ func (r *Retrier) State() State {
 	return s
 }
 
-// AdmissionState is a reading of a method's admission.
+// AdmissionState describes the admission of a method at one moment.
 type AdmissionState struct {
 	Target, Method string
 	Running        int    // attempts without a response yet
@@ -72,15 +72,15 @@ type AdmissionState struct {
 	WouldRefuse    uint64 // calls that were sent because their mode isn't ENFORCE: an upper bound, since each lengthens the queue
 }
 
-// BudgetState is a reading of one balance of a budget.
+// BudgetState describes one balance of a budget at one moment.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
 	Kind    string // bucket or throttle; "" for one from [WithBudget]
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that only calls name
 
-	// Balance is how many retries would be allowed now, and Capacity what it would be if nothing were spent. Both are infinite for
-	// budget.Unlimited, and for a budget of yours that isn't a budget.Stater.
+	// Balance is how many retries would be allowed now, and Capacity is what Balance would be if nothing were spent. Both are infinite for
+	// budget.Unlimited, and for a custom budget that isn't a budget.Stater.
 	Balance, Capacity float64
 	// Granted counts the extra attempts that were sent and have ended, and Refused those that were refused, since the Retrier was
 	// made. They never decrease: if an unused balance is dropped, as for a former target, its counts stay, and Dropped is true.

@@ -11,11 +11,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Watch returns a Retrier as [Load] does, and reloads the file within five seconds of each change until ctx ends
-// ([Retrier.Reload]). The file may be written in place or slowly, be replaced with or
-// without its folder, or be behind links, as in a ConfigMap of Kubernetes; only a ConfigMap mounted by
-// subPath never changes. If a changed file is invalid, the last valid one stays in use, observers are notified, and
-// [Retrier.State] has the error. If the file is invalid now, or a named pipe, Watch returns an error and no Retrier.
+// Watch returns a Retrier as [Load] does, and reloads the file within five seconds of each change until ctx ends ([Retrier.Reload]). The
+// file may be written in place or slowly, it may be replaced with or without its folder, and it may be behind links, as in a Kubernetes
+// ConfigMap. But a ConfigMap that is mounted with subPath never changes. If a changed file is invalid, the last valid one stays in use,
+// observers are notified, and [Retrier.State] has the error. If the file is already invalid when Watch is called, or is a named pipe, Watch
+// returns an error and no Retrier.
 func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
 	if err := checkNoPipe(path); err != nil {
 		return nil, fmt.Errorf("interceptor: Watch: %w", err)

@@ -29,7 +29,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Slog logs events that deserve attention:
+// Slog logs these events:
 //
 //   - a retry or a hedge that is sent, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
@@ -44,14 +44,14 @@ import (
 //   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
-// Calls that succeed at the first attempt are not logged. Neither are other calls that the caller has cancelled, or that failed by what they
-// asked for, such as NOT_FOUND, nor calls that a server has told not to retry (pushback_stop): it, or a service below it, logs the
-// failure. For each message, method and reason, the first line is written at
-// once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
-// the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, answers, delay or waited,
-// elapsed, budget, pushback, mode unless it is ENFORCE, slow if an attempt was, error; source, hash, changes; from, to, service, by; more. Durations are texts
-// with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text the line of a
-// retry has at most 200 bytes, and another one 1,024.
+// Calls that succeed at the first attempt are not logged. Neither are other calls that the caller has cancelled, calls that failed because
+// of the request, such as NOT_FOUND, and calls whose server has forbidden a retry (pushback_stop): that server, or a service below it, logs
+// the failure. For each message, method and reason, the first line is written at once. While such events continue, one line every ten
+// seconds has the number of suppressed lines, in the field more. Methods beyond the first hundred count together, as "other". Fields:
+// method, target, attempt or attempts, code, reason, commit, answers, delay or waited, elapsed, budget, pushback, mode unless it is
+// ENFORCE, slow if an attempt was, error; source, hash, changes; from, to, service, by; more. Durations are strings with a unit, such as
+// 120ms. A hedge that follows a slow attempt has the code SLOW. The line of a retry has at most 200 bytes of an error's text, other lines
+// 1,024.
 //
 // Slog(nil) returns an observer without functions, which [interceptor.WithObserver] refuses.
 func Slog(l *slog.Logger) interceptor.Observer {
@@ -61,7 +61,7 @@ func Slog(l *slog.Logger) interceptor.Observer {
 	return observer(l.Log)
 }
 
-// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware. A nil logger is refused like that of Slog.
+// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware. For a nil logger, see [Slog].
 func Log(l logging.Logger) interceptor.Observer {
 	if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return interceptor.Observer{}

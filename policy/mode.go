@@ -8,10 +8,10 @@ import "slices"
 // Mode says whether extra attempts are sent: retries, hedges and resumptions. "" means [ModeEnforce].
 type Mode string
 
-// The modes, each stricter than the one before.
+// Modes, each stricter than the one before.
 const (
 	ModeEnforce Mode = "ENFORCE" // they are sent
-	ModeObserve Mode = "OBSERVE" // they aren't sent: the first one of each call is decided on, and observers receive the decision
+	ModeObserve Mode = "OBSERVE" // extra attempts aren't sent: observers receive the decision on the first one of each call
 	ModeOff     Mode = "OFF"     // they aren't sent
 )
 

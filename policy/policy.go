@@ -3,7 +3,7 @@
 
 // Package policy reads retry policies from files, and checks them. Most programs need only a file, which interceptor.Watch reads.
 //
-// A program can also have its policies inside of it, as the text of a file:
+// A program can also contain its policies, as the text of a file:
 //
 //	set, err := policy.Parse("retry.yaml", []byte(`
 //	methodConfig:
@@ -19,13 +19,13 @@
 //
 // # Policies and sets
 //
-// A [Policy] is what the file says of a method, checked and compiled. A [Set] has the policies of a program and finds the one for a method.
-// [Load] and [Parse] read it from a file in the format of the gRPC service config. A policy for some calls only can be of a set of
-// its own: interceptor.Policy takes it from any set.
+// A [Policy] has a method's settings in the file, checked and compiled. A [Set] has the policies of a program, and finds the one for a
+// method. [Load] and [Parse] read a set from a file in the format of the gRPC service config. For a policy that applies to some calls only,
+// use interceptor.Policy with a policy of any set.
 //
 // # Errors and reasons
 //
-// An [Error] lists everything that is wrong with a file, each with its place. A [Reason] is the reason why a call ended.
+// An [Error] lists everything that is wrong with a file, each with its line and column. A [Reason] says why a call ended.
 package policy
 
 import (
@@ -68,23 +68,23 @@ func newPolicy(s spec.Policy) *Policy {
 // policy that is borrowed for another method declares nothing of that.
 func (p *Policy) Declares(method string) bool { return p.set == nil || p.set.Lookup(method) == p }
 
-// Name returns the name that leads to the policy in its set: "/service/method", "/service/" or "/".
+// Name returns the name under which the set has the policy: "/service/method", "/service/" or "/".
 func (p *Policy) Name() string { return p.name }
 
-// Mode returns the mode of the policy's calls: its own, or that of its whole set, if that is stricter.
+// Mode returns the mode of the policy's calls: the policy's own mode, or the mode of the whole set if that is stricter.
 func (p *Policy) Mode() Mode { return p.mode }
 
 // Timeout returns the timeout of the whole call, or 0 for none.
 func (p *Policy) Timeout() time.Duration { return p.compiled.Timeout }
 
-// Idempotency says whether a method may be retried when an earlier attempt may have taken effect: "ASSUME" yes; "DECLARED" if the method's
-// descriptor declares it idempotent; "NONE" no.
+// Idempotency says whether a method may be retried when an earlier attempt may have taken effect: "ASSUME" means yes, "DECLARED" only if
+// the method's descriptor declares it idempotent, and "NONE" no.
 func (p *Policy) Idempotency() string { return p.compiled.Idempotency }
 
 // IdempotencyKey returns the header for each call's idempotency key, or "" if calls have none.
 func (p *Policy) IdempotencyKey() string { return p.compiled.IdempotencyKey }
 
-// Admission reports whether calls are refused that can't be answered in time.
+// Admission reports whether calls are refused if the service can't respond in time.
 func (p *Policy) Admission() bool { return p.compiled.Admission == "REFUSE" }
 
 // MaxAttempts returns the maximum number of attempts of a call, including the first: 1 without extra attempts.
@@ -96,7 +96,7 @@ func (p *Policy) PerAttemptTimeout() time.Duration { return p.compiled.Extra.Per
 // Budget returns the name of the budget, or "" for the default one.
 func (p *Policy) Budget() string { return p.compiled.Extra.Budget }
 
-// Watched reports whether an attempt that takes long may be followed by another one.
+// Watched reports whether another attempt may follow one that is slow.
 func (p *Policy) Watched() bool {
 	return p.compiled.Hedge != nil || p.compiled.Extra.PerAttemptTimeout != 0
 }

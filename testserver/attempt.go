@@ -14,8 +14,8 @@ import (
 // Attempt is one request as the server received it.
 type Attempt struct {
 	Method   string        // "/package.Service/Method"; of longer names than 256 bytes, the first 256
-	Number   int           // among the attempts of this method, from 1
-	Conn     int           // the number of its connection, from 1
+	Number   int           // among the attempts of this method, starting at 1
+	Conn     int           // the number of its connection, starting at 1
 	Time     time.Time     // when its headers arrived
 	Timeout  time.Duration // remaining time until the client's deadline; 0: none
 	Metadata metadata.MD   // the client's; read-only

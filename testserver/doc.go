@@ -4,8 +4,7 @@
 // Package testserver is a gRPC server that fails on demand, for tests of clients that retry, and
 // for demos of clients with a failing server.
 //
-// It answers any method of any service, without generated code, in memory (bufconn) or on loopback
-// TCP. Scripts define its answers:
+// It responds to any method of any service, without generated code, in memory (bufconn) or on loopback TCP. Scripts define its responses:
 //
 //	srv := testserver.Start(t)
 //	srv.On("/grpc.health.v1.Health/Check",
@@ -16,8 +15,8 @@
 //	response, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
 //
 // A script is a sequence of steps: the k-th attempt of a method gets step k, and the last
-// step repeats forever. A function makes a [Step] with an end ([OK], [Fail], [Hang],
-// [Drop], [Random], [Func]), and methods add actions before the end. [Stream] serves a
+// step repeats forever. [OK], [Fail], [Hang], [Drop], [Random] and [Func] return a
+// [Step] that ends an attempt, and its methods add actions before the end. [Stream] serves a
 // stream with a function. [Server.Attempts] returns the recorded attempts.
 //
 // docs/testing-your-client.md has more, also about the same server as a process for tests in other languages.

@@ -37,8 +37,8 @@ func Listener(lis net.Listener) Option {
 	}}
 }
 
-// Keep limits the record to the last n attempts; by default all are kept. With 0 none are, which makes calls cheaper
-// under load. [Server.Count] always counts every attempt.
+// Keep limits the record to the last n attempts. By default, all are kept. With 0, none are kept, which makes calls cheaper under load.
+// [Server.Count] always counts every attempt.
 func Keep(n int) Option {
 	return Option{func(c *settings) error {
 		if n < 0 {

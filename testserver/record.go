@@ -136,8 +136,8 @@ func (s *Server) Count(method string) int {
 	return sum
 }
 
-// Reset drops all attempts and counts, and restarts every script, in one step: a call that begins meanwhile is recorded only if it
-// has a step of the restarted script.
+// Reset drops all attempts and counts, and restarts every script, in one step: a call that begins at that moment is recorded only if it
+// gets a step of the restarted script.
 func (s *Server) Reset() {
 	s.begins.Lock()
 	defer s.begins.Unlock()

@@ -11,15 +11,13 @@ import (
 	"sync"
 )
 
-// On sets the script of a method ("/package.Service/Method"), of all methods of a service
-// ("/package.Service/*"), or of all methods without another script ("*"), and starts it. The k-th attempt of a method gets step k; the
-// last step repeats forever. Each method of a service has a position in the script. A
-// method's script overrides its service's, and that overrides "*". On without steps removes the
-// script. A method without a script answers OK with an empty message. Running calls are not affected.
+// On sets the script of a method ("/package.Service/Method"), of all methods of a service ("/package.Service/*"), or of all methods without
+// another script ("*"), and starts it. The k-th attempt of a method gets step k; the last step repeats forever. Each method of a service
+// has a position in the script. A method's script overrides its service's, and that overrides "*". On without steps removes the script. A
+// method without a script responds with OK and an empty message. Running calls are not affected.
 //
-// An error (a pattern that no method can match, a step with invalid values) fails the test
-// that started the server. From then on, all calls are answered
-// with INTERNAL and the error's text.
+// An error (a pattern that no method can match, a step with invalid values) fails the test that started the server. From then on, all calls
+// end with INTERNAL and the error's text.
 func (s *Server) On(pattern string, steps ...Step) {
 	if s.tb != nil {
 		s.tb.Helper()

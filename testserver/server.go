@@ -16,8 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// Server is a gRPC server that follows its scripts. All its methods are safe for concurrent
-// use, also while calls are running.
+// Server is a gRPC server that follows its scripts. All its methods are safe for concurrent use, even while calls are running.
 type Server struct {
 	name    string
 	tb      testing.TB // nil for a server made by New

@@ -53,8 +53,8 @@ const (
 	endPick // with the step that pick returns
 )
 
-// OK answers with replies, or with one empty message. Calls that are not server
-// streams need exactly one. With [Step.Then], the call ends differently after them.
+// OK responds with replies, or with one empty message. Calls that are not server streams need exactly one. With [Step.Then], the call ends
+// differently after them.
 func OK(replies ...proto.Message) Step {
 	var s Step
 	for _, m := range replies {
@@ -85,13 +85,11 @@ func FailStatus(st *status.Status) Step {
 	return s
 }
 
-// Hang never answers: the attempt ends when the client goes away, its deadline passes or the server
-// stops.
+// Hang never responds: the attempt ends when the client goes away, its deadline passes or the server stops.
 func Hang() Step { return Step{end: endHang} }
 
-// Drop cuts the connection, with all its running calls: their clients see UNAVAILABLE. Headers
-// and messages of the same step go out before. If other calls share the connection, these may be
-// lost too.
+// Drop cuts the connection, with all its running calls: their clients see UNAVAILABLE. Headers and messages of the same step are sent
+// first. If other calls share the connection, their headers and messages may be lost as well.
 func Drop() Step { return Step{end: endDrop} }
 
 // errorStep answers with an error of the script.

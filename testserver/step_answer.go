@@ -40,8 +40,8 @@ func (s Step) Trailer(md metadata.MD) Step {
 	return s.checkKeys("Trailer", md)
 }
 
-// Pushback adds the trailer grpc-retry-pushback-ms (gRFC A6) with these values, unchanged. One is
-// usual; use none, several or invalid ones to test the client's parser.
+// Pushback adds the trailer grpc-retry-pushback-ms (gRFC A6) with these values, unchanged. One value is usual. Use none, several or invalid
+// ones to test the client's parser.
 func (s Step) Pushback(values ...string) Step {
 	return s.Trailer(metadata.MD{"grpc-retry-pushback-ms": values})
 }

@@ -39,9 +39,9 @@ func chance(seed uint64, method string, k int) float64 {
 	return float64((x^x>>31)>>11) / (1 << 53)
 }
 
-// Func returns a step that runs the step returned by f. f gets the attempt as it is at its
-// start, and must return when ctx is done: [Server.Close] waits for it. It must be safe for
-// concurrent use. A step with invalid values is answered with INTERNAL and the error.
+// Func returns a step that runs the step returned by f. f gets the attempt as it is at its start, and must return when ctx is done:
+// [Server.Close] waits for it. It must be safe for concurrent use. If the returned step has invalid values, the attempt ends with INTERNAL
+// and the error.
 func Func(f func(ctx context.Context, a Attempt) Step) Step {
 	s := Step{end: endPick, mayDrop: true}
 	if f == nil {

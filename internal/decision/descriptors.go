@@ -264,7 +264,8 @@ func (s *Set) noteUndeclared() []policy.Diagnostic {
 		}
 		safe, others := s.SafeMethods(p.Name())
 		methods += len(others)
-		if len(safe)+len(others) == 0 {
+		all := p.Name() == "/" && len(s.Policies()) > 1 // the other methods, next to those that the set names
+		if len(safe)+len(others) == 0 && !all {
 			unknown++
 		}
 	}

@@ -4,8 +4,10 @@
 package decision_test
 
 import (
+	"github.com/stagger-go/stagger/internal/testkit"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -48,6 +50,19 @@ func TestLookup(t *testing.T) {
 		}
 		if own := compiled(t, p.Compiled().Policy); own.Name() != "" {
 			t.Errorf("%s: a policy on its own has the name %s", method, own.Name())
+		}
+	}
+}
+
+// An entry for all other methods is not counted, next to entries that name some, if no descriptor says what the others are.
+func TestWarnings_Undeclared(t *testing.T) {
+	t.Parallel()
+	const retry = "retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}}\n"
+	const all, one = "- {name: [{}], " + retry, "- {name: [{service: a.B, method: C}], " + retry
+	for text, want := range map[string]int{all: 1, all + one: 0, one: 0} {
+		set := testkit.Must(policy.Parse("f", []byte("defaultTimeout: 9s\nmethodConfig:\n"+text)))(t)
+		if got := decision.DescribeBy(set, decision.Descriptors{Only: true}).Warnings(); len(got) != want {
+			t.Errorf("%s%v; want %d notes", text, got, want)
 		}
 	}
 }

@@ -215,7 +215,7 @@ func (s storm) chain() bool { return len(s.Services) > 1 }
 func TestStorms(t *testing.T) {
 	t.Parallel()
 	files := testkit.Must(os.ReadDir("storms"))(t)
-	if len(files) != len(table)+2+len(realistic) { // two-fail is only for retries elsewhere, quiet-client for the README
+	if len(files) != len(table)+2+len(realistic) { // two-fail is only for retries elsewhere, quiet-client for lab/overload/storms.csv
 		t.Errorf("%d files, %d storms; want each to be played", len(files), len(table)+2+len(realistic))
 	}
 	page := string(testkit.Must(os.ReadFile("../../docs/evidence/storms.md"))(t))

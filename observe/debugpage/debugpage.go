@@ -21,24 +21,24 @@ import (
 // Config sets who may see the page or use the switch, and which details the page shows. The zero Config serves browsers on the
 // same machine.
 type Config struct {
-	// Authorize returns an error to refuse a request, or who sends it, for the log of the switch. It is called for every request, including those from other machines:
-	// the page reveals a lot about a program. Without Authorize, only connections between loopback addresses
-	// are answered, and none with a header that proxies add, such as X-Forwarded-For. A proxy on this machine that adds no
-	// header can't be told apart from a browser: set Authorize if one forwards to the page. A server other than net/http's must set
-	// the local address ([http.LocalAddrContextKey]).
+	// Authorize returns an error to refuse a request, or the name of its sender, for the log of the switch. It is called for every request,
+	// including those from other machines: the page reveals a lot about a program. Without Authorize, the page serves only connections
+	// between loopback addresses, and refuses requests with a header that proxies add, such as X-Forwarded-For. The page can't distinguish
+	// a browser from a proxy on this machine that adds no header: set Authorize if such a proxy forwards to the page. A server other than
+	// net/http's must set the local address ([http.LocalAddrContextKey]).
 	Authorize func(*http.Request) (who string, err error)
 	// Hosts are the accepted host names, without port, in addition to localhost and IP addresses. Requests for other names are
 	// refused, because a web site may point its own name to the address of this machine.
 	Hosts []string
-	// Errors shows the texts of errors. Servers write them, and they may contain user data.
+	// ShowErrors shows the texts of errors. Servers write them, and they may contain user data.
 	ShowErrors bool
 }
 
 // Handler serves the page, and records the Retriers' decisions from now on: the last 256. You can mount it at any path that ends
 // with a slash; it does not register itself.
 //
-// It answers only GET. At most 16 browsers get live updates at a time; slow readers are disconnected. A
-// live connection ends after a minute, and the browser reconnects: http.Server.Shutdown may wait that long.
+// It accepts only GET. At most 16 browsers get live updates at a time; slow readers are disconnected. A live connection ends after a
+// minute, and the browser reconnects: http.Server.Shutdown may wait that long.
 func (c Config) Handler(retriers ...*interceptor.Retrier) http.Handler {
 	if len(retriers) == 0 || slices.Contains(retriers, nil) {
 		return c.guard(http.HandlerFunc(noRetrier))

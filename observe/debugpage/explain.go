@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"

@@ -93,9 +93,9 @@ func Methods(f func(method string) bool) MetricsOption {
 	}}
 }
 
-// Target uses f to convert targets to labels, for programs with too many targets: without it, and with it, the first
-// thousand labels are shown, and the label of further targets is "other", which OpenTelemetry's error handler hears of once. For
-// balances with the same labels, Target adds up the counts, and shows the smallest remaining share.
+// Target uses f to convert targets to labels, for programs with too many targets: without it, and with it, the first thousand labels are
+// shown, and the label of further targets is "other", which is reported once to OpenTelemetry's error handler. For balances with the same
+// labels, Target adds up the counts, and shows the smallest remaining share.
 func Target(f func(target string) string) MetricsOption {
 	return MetricsOption{func(m *metrics) error {
 		if f == nil {
@@ -108,8 +108,8 @@ func Target(f func(target string) string) MetricsOption {
 
 // Backends counts attempts by backend, in stagger.client.attempts: the address that gRPC names at the end of an attempt, a proxy's if one
 // stands before the service. It shows which backend is slow, and is off by default, since each backend is a label. The first thousand
-// addresses of a Retrier are shown; further ones are "other", which OpenTelemetry's error handler hears of once. Where pods come and go,
-// the table of the debug page forgets the old ones.
+// addresses of a Retrier are shown. Further ones are "other", which is reported once to OpenTelemetry's error handler. Where pods come and
+// go, the table of the debug page forgets the old ones.
 func Backends() MetricsOption {
 	return MetricsOption{func(m *metrics) error {
 		m.backends = &boundedLabels{what: "backend"}

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repeat shows, in tests and staging, whether methods that are declared idempotent really are, with [ForTests].
+// Package repeat checks, in tests and staging, that methods that are declared idempotent really are: see [ForTests].
 package repeat
 
 import (
@@ -30,13 +30,13 @@ import (
 // reply shows. ignore clears fields that may differ, such as times, in copies of both replies; nil ignores none.
 //
 // A second call starts when the first returns. It has the same message, key and metadata, as much time, and the mark of a retry
-// (grpc-previous-rpc-attempts: 1). No budget pays for it, and only the server, inner interceptors and stats handlers see it.
-// UNAVAILABLE, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED and CANCELLED prove nothing about it. At most 16 run at a time: a call that finds
-// no place is not repeated, with a warning. [interceptor.Retrier.Close] cancels them and waits, so an observer must not call it; a
-// note then counts all of these. In a test, wait first, as by synctest.Wait.
+// (grpc-previous-rpc-attempts: 1). No budget pays for it, and only the server, inner interceptors and stats handlers see it. UNAVAILABLE,
+// RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED and CANCELLED prove nothing about it. At most 16 run at a time. Beyond that, a call is not
+// repeated, and a warning says so. [interceptor.Retrier.Close] cancels them and waits, so an observer must not call it; a note then counts
+// all of these. In a test, wait first, as by synctest.Wait.
 //
-// A second call has the request as the application has passed it. If an interceptor after the Retrier has changed the request of a unary
-// call in place, the observer gets a warning too: a retry would send a request that was changed twice.
+// A second call has the request as the application passed it. If an interceptor after the Retrier has changed the request of a unary call
+// in place, the observer also gets a warning, because a retry would send a request that was changed twice.
 //
 // Of a server stream that was read to its end, the messages of the first MiB are compared. Other streams are never repeated,
 // nor are calls in mode OFF, calls made for an incoming call that is itself a retry, and, with a warning, calls whose messages

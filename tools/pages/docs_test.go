@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -577,58 +578,144 @@ func TestPages_Costs(t *testing.T) {
 	}
 }
 
-// The README's promises have the figures of its table of storms, of the histories of etcd, and of the reasons.
+// The README's promises have the figures of its tables, and of the checks.
 func TestPages_Promises(t *testing.T) {
 	t.Parallel()
 	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
-	row := func(page, first string) []string {
-		_, row, found := strings.Cut(read(t, page), "\n| "+first+" | ")
-		row, _, _ = strings.Cut(row, " |\n")
-		if !found {
-			t.Fatalf("%s has no row %q", page, first)
+	tables := readmeTables(t)
+	success, requests := tables[0], tables[1]
+	of := func(table map[string]map[string]string, client, trouble string) string {
+		t.Helper()
+		figure, ok := table[client][trouble]
+		if !ok {
+			t.Fatalf("the README has no figure of %s, %s", client, trouble)
 		}
-		return strings.Split(row, " | ")
+		return strings.Trim(figure, "*")
 	}
-	perCall := func(cell string) string { return strings.TrimSuffix(strings.TrimPrefix(cell, "0.0, "), ".00") }
-	outage := row("README.md", "all servers fail for 10 s")
-	named, alone := row("docs/evidence/histories.md", "stagger, the policy also names `Put`"), row("docs/evidence/histories.md", "stagger, the policy names `Range`")
+	const outage, hangs, overload = "all fail for 10 s", "one of four hangs", "overload"
 	for _, want := range []string{
-		fmt.Sprintf("gRPC's own retries send %s requests for each call, and stagger %s.", perCall(outage[1]), perCall(outage[5])),
-		fmt.Sprintf("In [%s histories of a real etcd]", alone[0]), fmt.Sprintf("declared idempotent by mistake, it found %s.", named[1]),
+		fmt.Sprintf("stagger sends %s requests for each call. gRPC's own retries send %s, and %s with `retryThrottling`",
+			of(requests, "stagger", outage), of(requests, "gRPC", outage), of(requests, "gRPC, throttled 100/1", outage)),
+		fmt.Sprintf("%s %% of the calls succeed with stagger, and %s %% with gRPC's own retries",
+			of(success, "stagger", hangs), of(success, "gRPC", hangs)),
+		fmt.Sprintf("the attempt timeouts of go-grpc-middleware and failsafe-go bring success down from %s %% to %s %%. With stagger it stays at %s %%",
+			of(success, "no retries", overload), of(success, "failsafe-go", overload), of(success, "stagger", overload)),
 		fmt.Sprintf("One ordered list of %d checks", len(decision.Checks())),
 	} {
 		if !strings.Contains(readme, want) {
 			t.Errorf("the README does not say %q", want)
 		}
 	}
-	if alone[1] != "0" {
-		t.Errorf("docs/evidence/histories.md has %s anomalies with stagger", alone[1])
+	if page := read(t, "docs/evidence/histories.md"); !strings.Contains(page, "\n| stagger, the policy names `Range` | 200 | 0 | ") {
+		t.Error("docs/evidence/histories.md has anomalies with stagger")
 	}
 }
 
-// The README's first sentences have the figures of docs/evidence/search.md, its peer's as well, and that page those of lab/search.
+// Where a peer wins in the README's tables, its figure is bold, and the list of what stagger does worse has the trouble.
+func TestPages_PeersWin(t *testing.T) {
+	t.Parallel()
+	_, worse, _ := strings.Cut(read(t, "docs/evidence/README.md"), "\n## What stagger does worse than a peer\n")
+	bold := 0
+	for i, table := range readmeTables(t) {
+		for client, row := range table {
+			for trouble, cell := range row {
+				figure, own := number(t, cell), number(t, table["stagger"][trouble])
+				wins := client != "no retries" && (i == 0 && figure > own+0.95 || i == 1 && figure < own-0.015)
+				if wins != strings.HasPrefix(cell, "**") {
+					t.Errorf("%s, %s: %s; stagger has %v: a peer's figure must be bold where it is better, and only there", client, trouble, cell, own)
+				}
+				if !wins {
+					continue
+				}
+				bold++
+				if !strings.Contains(worse, "*"+trouble+"*") {
+					t.Errorf("docs/evidence/README.md does not list *%s*, where %s is better", trouble, client)
+				}
+			}
+		}
+	}
+	if bold < 5 {
+		t.Errorf("%d bold figures; want those of an outage that peers outlast", bold)
+	}
+}
+
+func number(t *testing.T, cell string) float64 {
+	t.Helper()
+	return testkit.Must(strconv.ParseFloat(strings.Trim(cell, "*"), 64))(t)
+}
+
+// readmeTables are the README's tables of success and of requests, by client and trouble.
+func readmeTables(t *testing.T) (tables []map[string]map[string]string) {
+	t.Helper()
+	_, marked, _ := strings.Cut(read(t, "README.md"), "\n<!-- storms -->\n")
+	marked, _, _ = strings.Cut(marked, "\n<!-- /storms -->\n")
+	for _, text := range strings.Split(marked, ":\n\n")[1:] {
+		table, columns := map[string]map[string]string{}, []string(nil)
+		for line := range strings.Lines(text) {
+			cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+			switch {
+			case !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---"):
+			case columns == nil:
+				columns = cells
+			default:
+				table[cells[0]] = map[string]string{}
+				for i, column := range columns[1:] {
+					table[cells[0]][column] = cells[i+1]
+				}
+			}
+		}
+		tables = append(tables, table)
+	}
+	if len(tables) != 2 || len(tables[0]) != 10 || len(tables[1]) != 10 {
+		t.Fatalf("the README's tables are %v; want two of ten clients", tables)
+	}
+	return tables
+}
+
+// The README's table of random troubles has the figures of docs/evidence/search.md, those of its peer and of chance as well.
 func TestPages_Search(t *testing.T) {
 	t.Parallel()
-	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
+	page := read(t, "lab/search/results.md")
+	row := func(first string) []string {
+		_, row, found := strings.Cut(page, "\n| "+first+" | ")
+		row, _, _ = strings.Cut(row, " |\n")
+		if !found {
+			t.Fatalf("lab/search/results.md has no row %q", first)
+		}
+		return strings.Split(row, " | ")
+	}
+	// Cells of lab/search/results.md after the first: of a player, and the columns of no retries again, gRPC throttled and default.
+	const harm, gain, lost = 3, 6, 12
+	chance, throttled, own := row("no retries again"), row("gRPC throttled"), row("default")
+	part := func(cell string) string { first, _, _ := strings.Cut(cell, ","); return first }
+	lines := []string{
+		fmt.Sprintf("%% of 600 troubles | %s | %s | %s |", chance[harm], throttled[harm], own[harm]),
+		fmt.Sprintf("points | %s | %s | %s |", chance[gain], throttled[gain], own[gain]),
+		fmt.Sprintf("on average | | %s | %s |", throttled[lost], own[lost]),
+	}
+	for first, says := range map[string]string{
+		"loops, limits, crowds, pauses, unequal rates, old clients": "of the %s harsher ones",
+		"old processes":                 "of %s others, with clients that have run for long",
+		"an overload that feeds itself": "of %s others, in which every overload feeds itself",
+	} {
+		cells := row(first)
+		lines = append(lines, fmt.Sprintf(says, cells[0]), fmt.Sprintf(" | %s | %s | %s |", part(cells[2]), part(cells[3]), part(cells[6])))
+	}
+	readme := strings.ReplaceAll(read(t, "README.md"), "**", "")
+	for _, want := range lines {
+		if !strings.Contains(readme, want) {
+			t.Errorf("README.md lacks %q, which lab/search/results.md has", want)
+		}
+	}
 	for _, player := range []string{"default", "gRPC throttled"} {
-		figures := func(path string) []string {
-			_, row, _ := strings.Cut(read(t, path), "\n| "+player+" | ")
-			row, _, _ = strings.Cut(row, " |\n")
-			return strings.Split(row, " | ")
+		_, cut, _ := strings.Cut(read(t, "docs/evidence/search.md"), "\n| "+player+" | ")
+		cut, _, _ = strings.Cut(cut, " |\n")
+		shown, all := strings.Split(cut, " | "), row(player)
+		if len(shown) != 7 || len(all) != 14 {
+			t.Fatalf("%s: docs/evidence/search.md: %q, lab/search/results.md: %q; want both halves", player, shown, all)
 		}
-		cells, all := figures("docs/evidence/search.md"), figures("lab/search/results.md")
-		if len(cells) != 7 || len(all) != 14 {
-			t.Fatalf("%s: docs/evidence/search.md: %q, lab/search/results.md: %q; want both halves", player, cells, all)
-		}
-		if cells[0] != all[3] || cells[2] != all[6] || cells[4] != all[9] || cells[5] != all[12] {
-			t.Errorf("%s: docs/evidence/search.md has %q, and lab/search/results.md %q: make search writes both", player, cells, all)
-		}
-		for what, figure := range map[string]string{
-			"worse by 3 points": cells[0] + " %", "gain": strings.TrimPrefix(cells[2], "+") + " points", "mean lost help": cells[5] + " points",
-		} {
-			if !strings.Contains(readme, figure) {
-				t.Errorf("README.md lacks %q, which docs/evidence/search.md has of %s: %s", figure, player, what)
-			}
+		if shown[0] != all[3] || shown[2] != all[6] || shown[4] != all[9] || shown[5] != all[12] {
+			t.Errorf("%s: docs/evidence/search.md has %q, and lab/search/results.md %q: make search writes both", player, shown, all)
 		}
 	}
 }

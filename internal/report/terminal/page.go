@@ -48,7 +48,7 @@ func (o Off) allows(a, b float64) bool {
 
 // Differences compares tables of a new run with those that WriteInto has put into a page, and returns a line for each cell that a run
 // contradicts, and for each row that the page lacks. The page may have more
-// tables, rows and columns after the others. Columns without an Off name a row. Those of
+// tables, rows and columns, and figures in bold. Columns without an Off name a row. Those of
 // the others have figures, each with its Off, of which the last is for all that follow; what stands between figures must be equal.
 func Differences(path, name string, tables []report.Table, off map[string][]Off) ([]string, error) {
 	page, err := os.ReadFile(path)
@@ -81,17 +81,25 @@ func Differences(path, name string, tables []report.Table, off map[string][]Off)
 	return list, nil
 }
 
-// shownRows returns the rows of a page's table that begins with all columns of t, by their key.
+// shownRows returns the rows of a page's table that has all columns of t, with only these, by their key.
 func shownRows(marked string, t report.Table, off map[string][]Off) map[string][]string {
 	list := map[string][]string{}
-	_, text, found := strings.Cut("\n"+marked, "\n"+t.Title+":\n\n")
-	for i, line := range strings.Split(text, "\n") {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if !found || !strings.HasPrefix(line, "|") || i == 0 && !slices.Equal(cells[:min(len(t.Columns), len(cells))], t.Columns) {
-			break
+	_, text, _ := strings.Cut("\n"+marked, "\n"+t.Title+":\n\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	var header []string
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if header == nil {
+			header = cells
 		}
-		if len(cells) >= len(t.Columns) {
-			list[keyOf(t.Columns, cells, off)] = cells
+		var row []string
+		for _, column := range t.Columns {
+			if i := slices.Index(header, column); i >= 0 && i < len(cells) {
+				row = append(row, cells[i])
+			}
+		}
+		if len(row) == len(t.Columns) {
+			list[keyOf(t.Columns, row, off)] = row
 		}
 	}
 	return list
@@ -109,8 +117,9 @@ func keyOf(columns, row []string, off map[string][]Off) string {
 
 var figure = regexp.MustCompile(`\d+(?:\.\d+)?`)
 
-// near reports whether the figures of two cells are those of two runs.
+// near reports whether the figures of two cells are those of two runs. Whether they are bold doesn't matter.
 func near(a, b string, off []Off) bool {
+	a, b = strings.ReplaceAll(a, "**", ""), strings.ReplaceAll(b, "**", "")
 	if figure.ReplaceAllString(a, "#") != figure.ReplaceAllString(b, "#") {
 		return false
 	}

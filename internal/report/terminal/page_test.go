@@ -66,6 +66,17 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", row.cells, got, err, row.says)
 		}
 	}
+	part := report.Table{Title: "bold", Columns: []string{"storm", "recovery"}, Rows: [][]string{{"blip", "0.4 s"}}}
+	bold := report.Table{Title: "bold", Columns: []string{"storm", "success", "recovery"}, Rows: [][]string{{"blip", "99.0", "**0.4 s**"}}}
+	if err := WriteInto(page, "t", []report.Table{written, bold}); err != nil {
+		t.Fatal(err)
+	}
+	for _, cell := range []string{"0.4 s", "**0.4 s**"} {
+		part.Rows[0][1] = cell
+		if got, err := Differences(page, "t", []report.Table{part}, off); err != nil || len(got) > 0 {
+			t.Errorf("a column of a table, of which a figure is bold, and a run's %s: %q, %v; want no difference", cell, got, err)
+		}
+	}
 	other := report.Table{Title: "another", Columns: columns, Rows: [][]string{{"blip", "1", "99.0, 1.20", "0.4 s"}}}
 	if got, err := Differences(page, "t", []report.Table{other}, off); err != nil || len(got) != 1 {
 		t.Errorf("a table that the page lacks: %q, %v; want a difference", got, err)

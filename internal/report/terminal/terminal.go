@@ -226,7 +226,7 @@ func newTable(from report.Table, widest int) table.Writer {
 // figures reports whether a column has only figures, and words for missing ones.
 func figures(rows [][]string, column int) bool {
 	for _, row := range rows {
-		cell := row[column]
+		cell := strings.Trim(row[column], "*") // a bold one
 		if first, _ := utf8.DecodeRuneInString(cell); cell != "" && cell != "never" && !strings.ContainsRune("0123456789-–", first) ||
 			utf8.RuneCountInString(cell) > longestFigure {
 			return false
