@@ -63,7 +63,9 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## Show a bad day of five kinds of clients (DEMO=--all shows its plots and more)
-	@go run ./cmd/stagger demo $(DEMO)
+	@mkdir -p .tmp; [ -x .tmp/stagger ] || echo "building the command, which takes up to a minute the first time …"
+	@go build -o .tmp/stagger ./cmd/stagger
+	@.tmp/stagger demo $(DEMO)
 
 .PHONY: shop
 shop: ## Start four services that call each other, send users, and break one service after the other
@@ -104,12 +106,17 @@ compare: ## Measure the costs of stagger and its peers: 3 minutes (COMPARE='-wri
 .PHONY: test
 test: ## Run every module's tests with the race detector, but those that judge figures without: 4 minutes
 	@tools/ci/cc
-	@tools/ci/chromium
-	@STAGGER_CHROMIUM=required tools/ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
+	@tools/ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
 
 .PHONY: check
-check: ## What takes longer than make test: storms, the grid, random searches, and software of others: 8 minutes
-	@tools/ci/steps storms grid search random ops interop redis
+check: ## What takes longer than make test, or needs a browser, servers and proxies, which it installs: 8 minutes
+	@echo "make check: installs Chromium, Prometheus, Redis, etcd, nginx, HAProxy, and Node's and Python's gRPC, where they are missing"
+	@tools/ci/steps browser storms grid search random ops interop redis
+
+.PHONY: browser
+browser: ## Open the debug page in Chromium
+	@tools/ci/chromium
+	@cd lab && $(OFF) STAGGER_CHROMIUM=required go test -count=1 -timeout 10m ./debugpage
 
 .PHONY: storms
 storms: ## Play storms and hedges for stagger and its peers, and compare the fleet's and the overload's pages with new runs, in virtual time
