@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
@@ -66,7 +67,7 @@ func TestRequest_MessageLimits(t *testing.T) {
 // Names over 256 bytes, which a proxy passes on, are kept nowhere; their calls have a policy.
 func TestLongNames(t *testing.T) {
 	retry := plain()
-	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, spec.Backoff{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
+	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, backoff.Config{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
 	j := new(journal)
 	r := mustNew(t, mustSet(t, spec.Config{
 		Budgets: []spec.Budget{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},

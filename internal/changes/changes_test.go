@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/changes"
 	"github.com/stagger-go/stagger/internal/policies"
@@ -108,7 +109,7 @@ func TestKey(t *testing.T) {
 		spec.Retry{},
 		spec.Code{},
 		spec.Hedge{},
-		spec.Backoff{},
+		backoff.Config{},
 		spec.Budget{},
 		budget.BucketConfig{},
 		budget.ThrottleConfig{},

@@ -4,7 +4,7 @@
 // Package spec has a policy file as plain data: its types, how they are read, and what is wrong with them. Package policy compiles them
 // to what users see; package policies does so for tests and tools.
 //
-// Fields have the names of the file's keys, less what their type says: [Backoff.Initial] is initialBackoff. Words such as FULL
+// Fields have the names of the file's keys, less what their type says: Initial of [backoff.Config] is initialBackoff. Words such as FULL
 // are written as in the file, and "" means the default.
 package spec
 

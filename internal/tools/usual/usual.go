@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/spec"
 )
 
@@ -16,7 +17,7 @@ import (
 func Retry() spec.Retry {
 	return spec.Retry{
 		MaxAttempts:          3,
-		Backoff:              spec.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Backoff:              backoff.Config{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
 		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 }
