@@ -85,6 +85,10 @@ overload: ## Draw the plots of docs/evidence/overload.md
 outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and chains.md: 1 minute
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent' ./outages -args -write
 
+.PHONY: backoff
+backoff: ## Draw the delays of 100 clients with each jitter, and write the tables of docs/backoff.md
+	@cd lab && $(OFF) go test -count=1 ./backoff -args -write
+
 .PHONY: hedge
 hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write the table of docs/hedging.md
 	@cd lab && $(OFF) go test -count=1 ./hedge -args -write
