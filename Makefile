@@ -37,9 +37,8 @@ SEED     ?= 0
 # Tests that judge figures of many calls, or texts, or programs that they build, and nothing that happens at once in them: the race
 # detector, which makes them ten times as long, has nothing to see.
 FIGURES := SlowEnd|BudgetsComeBackNoFuller|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
-FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|EveryGoFile|TestPages_
-FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload
-FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|TestHelps_
+FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseManyErrors|EveryGoFile|TestPages_
+FIGURES := $(FIGURES)|TestText$$|TestDay|TestHelps_|ShareBudget|BackoffPage
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
@@ -112,21 +111,24 @@ test: ## Run every module's tests with the race detector, but those that judge f
 	@STAGGER_CHROMIUM=required .ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
 
 .PHONY: check
-check: ## What takes longer than make test: storms, the grid, random searches, and software of others: 8 minutes
-	@.ci/steps storms grid search random ops interop redis
+check: ## What takes longer than make test: long tests, storms, the grid, random searches, and software of others: 9 minutes
+	@.ci/steps long storms grid search random ops interop redis
+
+.PHONY: long
+long: ## Run all tests of the root module, also those that take seconds and that a plain "go test" skips
+	@STAGGER_TESTS=all $(OFF) go test -shuffle=on -count=1 -timeout 30m ./...
 
 .PHONY: storms
 storms: ## Play storms and hedges for stagger and its peers, and compare the fleet's and the overload's pages with new runs, in virtual time
 	@cd lab && $(OFF) go test -shuffle=on -count=1 -timeout 30m -run '$(STORMS)' -skip '$(GRIDS)' ./...
 
 .PHONY: random
-random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), all rows of some figures, and random delays
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestHelps_|TestStreams_ShareBudget' ./interceptor ./elsewhere -args -all
+random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), and random delays
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
 	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./internal/tools/proof -args -many 4 -seed $(SEED)
-	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
+	@STAGGER_TESTS=all CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
 
 .PHONY: count
 count: ## Count the lines of Go written by hand: code and tests of each folder
@@ -272,4 +274,4 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 .PHONY: mutation
 mutation: ## Change the code that decides in one place at a time, and see a test fail: about an hour (MUTATION='budget policy')
 	@cd tools/mutation && $(OFF) go build -o $(CURDIR)/.tmp/mutation/ . github.com/go-gremlins/gremlins/cmd/gremlins
-	@$(OFF) .tmp/mutation/mutation $(MUTATION)
+	@STAGGER_TESTS=all $(OFF) .tmp/mutation/mutation $(MUTATION)

@@ -37,6 +37,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
@@ -241,6 +242,7 @@ func (o *outage) afterwards(away time.Duration) []int {
 // load, and cost nothing. Afterwards, they don't arrive together: normally, 20 calls arrive in 200 ms.
 // docs/evidence/outages.md has these bounds.
 func TestConnectionWait_Outage(t *testing.T) {
+	long.Test(t)
 	page := string(must.Get(os.ReadFile("../docs/evidence/outages.md"))(t))
 	for _, row := range []struct {
 		name     string

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
@@ -203,14 +204,11 @@ func hanging(int, *random.Times) testserver.Step { return testserver.Hang() }
 
 // A backend that is ten times slower, and answers, is a reason for attempts at others. If all are slower, it is none.
 func TestHelps_TenTimesSlower(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	for name, file := range map[string]string{"beside": timeout100, "in place": inPlace100, "hedges": hedge100} {
 		for _, deadline := range []time.Duration{time.Second, 5 * time.Second} {
-			rates := []float64{20}
-			if *allRows {
-				rates = append(rates, 200)
-			}
-			for _, rate := range rates {
+			for _, rate := range []float64{20, 200} {
 				t.Run(fmt.Sprint(name, "/", deadline, "/", rate), func(t *testing.T) {
 					t.Parallel()
 					c := traffic{policy: file, rate: rate, deadline: deadline, calm: ordinary, trouble: one(slower(10))}
@@ -233,6 +231,7 @@ func TestHelps_TenTimesSlower(t *testing.T) {
 
 // After a step of the response times, and with larger requests of one method, failures are retried as by gRPC itself.
 func TestHelps_Step(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	failing := func(answers servers) servers {
 		return func(n int, times *random.Times) testserver.Step {
@@ -257,9 +256,6 @@ func TestHelps_Step(t *testing.T) {
 	} {
 		for kind, file := range map[string]string{"timeout 100ms": timeout100, "timeout 400ms": timeout400, "no timeout": noTimeout} {
 			for _, deadline := range []time.Duration{2 * time.Second, 5 * time.Second} {
-				if deadline > 2*time.Second && !*allRows {
-					continue
-				}
 				t.Run(fmt.Sprint(name, "/", kind, "/", deadline), func(t *testing.T) {
 					t.Parallel()
 					c := traffic{policy: file, rate: 50, deadline: deadline, calm: ordinary, trouble: failing(answers)}
@@ -277,6 +273,7 @@ func TestHelps_Step(t *testing.T) {
 
 // The tail of a busy client is hedged: a hundredth of the requests takes 250 ms.
 func TestHelps_TailOfABusyClient(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tail := func(_ int, times *random.Times) testserver.Step {
 		if times.Chance() < 0.01 {
@@ -298,6 +295,7 @@ func TestHelps_TailOfABusyClient(t *testing.T) {
 // A server of which a part of the requests waits for a slow disk, or which is farther away than the others, ends no help when another
 // one hangs.
 func TestHelps_UnequalServers(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	disk := func(n int, times *random.Times) testserver.Step {
 		if n == 3 && times.Chance() < 0.3 {
@@ -337,6 +335,7 @@ func TestHelps_UnequalServers(t *testing.T) {
 
 // Calls that come together, or seldom, and waits for a connection or a token end no help when one server hangs.
 func TestHelps_BurstsAndWaits(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	hangs := traffic{policy: timeout100, rate: 50, deadline: time.Second, calm: ordinary, trouble: one(hanging)}
 	bursts, rare, tokens := hangs, hangs, hangs
@@ -376,6 +375,7 @@ func (slowToken) RequireTransportSecurity() bool { return false }
 
 // Calls that wait for the first connection say nothing of the server: the next call is helped.
 func TestHelps_AfterASlowConnection(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	for name, file := range map[string]string{"beside": timeout100, "in place": inPlace100, "hedges": hedge100} {
 		t.Run(name, func(t *testing.T) {
@@ -408,6 +408,7 @@ func TestHelps_AfterASlowConnection(t *testing.T) {
 
 // A program that makes one call has its second attempt if the first one hangs, and the policy sends it in place of the first.
 func TestHelps_FirstCall(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t)
@@ -424,6 +425,7 @@ func TestHelps_FirstCall(t *testing.T) {
 
 // Long polls that end at their deadline all night leave a full bucket, and cost the other methods nothing.
 func TestHelps_PollsAtNight(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const poll = "/acme.orders.v1.OrderService/WatchOrders"
 	for _, pollers := range []int{2, 4, 10} {

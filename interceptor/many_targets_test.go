@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -91,6 +92,7 @@ methodConfig:
 
 // A call to the 1,001st target allocates what one to the first does.
 func TestManyTargets_Cost(t *testing.T) {
+	long.Test(t)
 	for name, options := range map[string][]grpc.CallOption{"generated code": {grpc.StaticMethod()}, "a name from outside": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,6 +118,7 @@ func TestManyTargets_Cost(t *testing.T) {
 
 // A table that is full says so once.
 func TestManyTargets_Warnings(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	for name, row := range map[string]struct {
 		calls    func(t *testing.T, c crowd)

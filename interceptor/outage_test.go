@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -264,6 +265,7 @@ func TestOutage_WaitIsNoRetry(t *testing.T) {
 // Workers that each make one call after the other spend all their calls' time, or the budget, for a minute, and are back at once: a
 // crowd of few callers earns little, so nothing of the outage may stay behind.
 func TestOutage_Workers(t *testing.T) {
+	long.Test(t)
 	for name, fault := range map[string]testserver.Step{"hangs": testserver.Hang(), "fails": down()} {
 		t.Run(name, func(t *testing.T) {
 			retry := usual.Retry()

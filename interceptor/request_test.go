@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/tools/long"
 )
 
 func TestRequest_WaitForReady(t *testing.T) {
@@ -66,6 +67,7 @@ func TestRequest_MessageLimits(t *testing.T) {
 
 // Names over 256 bytes, which a proxy passes on, are kept nowhere; their calls have a policy.
 func TestLongNames(t *testing.T) {
+	long.Test(t)
 	retry := plain()
 	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, backoff.Config{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
 	j := new(journal)

@@ -26,6 +26,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -266,6 +267,7 @@ func TestForever_Memory(t *testing.T) {
 // opens another stream a second after one has ended. Progress starts the attempts anew each time, so that only the backoff
 // and the budget bound the requests.
 func TestResume_AnHourOfCuts(t *testing.T) {
+	long.Test(t)
 	unspread := func(first, longest time.Duration) backoff.Config {
 		return backoff.Config{Initial: first, Max: longest, Multiplier: 2, Jitter: "NONE"}
 	}

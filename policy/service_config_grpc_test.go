@@ -21,6 +21,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/lint"
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -225,6 +226,7 @@ func TestGRPCIsLaxer(t *testing.T) {
 // TestGRPCRefusesNoMore puts many values in the place of each value of a file, one at a time. gRPC must accept each file that Parse
 // accepts, unless Parse warns that gRPC refuses it. TestGRPCKnowsPolicies has the exceptions.
 func TestGRPCRefusesNoMore(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	candidates := []string{
 		"null", "true", "false", "-1", "0", "1", "2", "1.5", "3.0", "1e1", "17", "4294967295", "4294967296", `"1"`, `""`, `"x"`, `"a.B"`, `"ö"`,

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
@@ -36,6 +37,7 @@ func crowded(t *testing.T, trouble Phase) *Scenario {
 }
 
 func TestAdmissionInOverload(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	for clients, want := range map[int]float64{1: 0.75, 10: 0.75, 100: 0.73} {
 		r := play(t, crowded(t, Phase{Name: "overload", Length: 10 * time.Second, Load: 1.5}), Options{Clients: clients})

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
@@ -47,6 +48,7 @@ func erlang(rate, mean float64, c int) float64 {
 
 // Requests wait in a queue as long as theory predicts.
 func TestBackendQueueTime(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	for _, row := range []struct {
 		workers int

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/misread"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
@@ -193,6 +194,7 @@ func TestParseErrors(t *testing.T) {
 
 // One mistake makes one message.
 func TestParse_OneMessage(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	misread.Each(t, whole, func(what, text string) {
 		if _, err := parse(text); err != nil && strings.Contains(err.Error(), "\n") {

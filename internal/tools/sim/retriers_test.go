@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/long"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -131,6 +132,7 @@ phases: [{name: down, length: 30s, faults: [{service: shop, down: true}]}]
 // A final error shows that the server works, so a retry that ends in one gives its cost back: the budget bears as many failures of
 // one backend of four with half of the responses NOT_FOUND as without those.
 func TestFinalErrors(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	for _, clients := range []int{1, 10, 100} {
 		answered := func(faults ...Fault) float64 {
