@@ -125,7 +125,7 @@ storms: ## Play storms and hedges for stagger and its peers, and compare the fle
 .PHONY: random
 random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), and random delays
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
+	@STAGGER_TESTS=all $(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
 	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./internal/tools/proof -args -many 4 -seed $(SEED)
 	@STAGGER_TESTS=all CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor

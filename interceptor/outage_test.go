@@ -158,6 +158,7 @@ func TestOutage_OneOfTwo(t *testing.T) {
 
 // Many channels to one target have outages of their own, none of which is kept when its channel works again, or is closed.
 func TestOutage_Channels(t *testing.T) {
+	long.Test(t)
 	const channels = 300
 	playOutage(t, func(t *testing.T, s scene) {
 		s.Down()
@@ -327,6 +328,7 @@ func TestOutage_Workers(t *testing.T) {
 // A service in the middle is called with a deadline while the last one restarts, and waits for it for three quarters of that. All
 // other callers know the error 10 ms before the deadline at the latest, and can do without: docs/evidence/chains.md.
 func TestOutage_Inbound(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	for _, deadline := range []time.Duration{500 * ms, 2 * time.Second, 5 * time.Second} {
 		for _, away := range []time.Duration{300 * ms, 2 * time.Second} { // which gRPC sees the end of after 1 and 2.6 s
