@@ -37,9 +37,8 @@ SEED     ?= 0
 # Tests that judge figures of many calls, or texts, or programs that they build, and nothing that happens at once in them: the race
 # detector, which makes them ten times as long, has nothing to see.
 FIGURES := SlowEnd|BudgetsComeBackNoFuller|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
-FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|EveryGoFile|TestPages_
-FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload|NormalFigures
-FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|TestHelps_
+FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseManyErrors|EveryGoFile|TestPages_
+FIGURES := $(FIGURES)|NormalFigures|TestText$$|TestDay|TestHelps_|ShareBudget|BackoffPage
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
@@ -87,6 +86,10 @@ overload: ## Play every storm in the simulator, and write its table, and the plo
 outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and docs/coming-from.md: 1 minute
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent|TestReconnect$$|TestReconnect_Waits|TestHandshakes' ./outages ./fleet -args -write
 
+.PHONY: backoff
+backoff: ## Draw the delays of 100 clients with each jitter, and write the tables of docs/backoff.md
+	@cd lab && $(OFF) go test -count=1 ./backoff -args -write
+
 .PHONY: hedge
 hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write the table of docs/hedging.md
 	@cd lab && $(OFF) go test -count=1 ./hedge -args -write
@@ -109,27 +112,30 @@ test: ## Run every module's tests with the race detector, but those that judge f
 	@tools/ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
 
 .PHONY: check
-check: ## What takes longer than make test, or needs a browser, servers and proxies, which it installs: 8 minutes
+check: ## What takes longer than make test: long tests, storms, searches; and what needs a browser, servers and proxies, which it installs: 8 minutes
 	@echo "make check: installs Chromium, Prometheus, Redis, etcd, nginx, HAProxy, and Node's and Python's gRPC, where they are missing"
-	@tools/ci/steps browser storms grid search random ops interop redis
+	@tools/ci/steps long browser storms grid search random ops interop redis
 
 .PHONY: browser
 browser: ## Open the debug page in Chromium
 	@tools/ci/chromium
 	@cd lab && $(OFF) STAGGER_CHROMIUM=required go test -count=1 -timeout 10m ./debugpage
 
+.PHONY: long
+long: ## Run all tests of the root module, also those that take seconds and that a plain "go test" skips
+	@STAGGER_TESTS=all $(OFF) go test -shuffle=on -count=1 -timeout 30m ./...
+
 .PHONY: storms
 storms: ## Play storms and hedges for stagger and its peers, and compare the fleet's and the overload's pages with new runs, in virtual time
 	@cd lab && $(OFF) go test -shuffle=on -count=1 -timeout 30m -run '$(STORMS)' -skip '$(GRIDS)' ./...
 
 .PHONY: random
-random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), all rows of some figures, and random delays
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestHelps_|TestStreams_ShareBudget' ./interceptor ./elsewhere -args -all
+random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), and random delays
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
-	@cd lab && $(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./proof -args -many $(MANY) -seed $(SEED)
+	@cd lab && STAGGER_TESTS=all $(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./proof -args -many $(MANY) -seed $(SEED)
 	@tools/ci/cc
 	@cd lab && CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./proof -args -many 4 -seed $(SEED)
-	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
+	@STAGGER_TESTS=all CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
 
 .PHONY: count
 count: ## Count the lines of Go written by hand: code and tests of each folder
@@ -276,4 +282,4 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 .PHONY: mutation
 mutation: ## Change the code that decides in one place at a time, and see a test fail: about an hour (MUTATION='budget policy')
 	@cd tools/mutation && $(OFF) go build -o $(CURDIR)/.tmp/mutation/ . github.com/go-gremlins/gremlins/cmd/gremlins
-	@$(OFF) .tmp/mutation/mutation $(MUTATION)
+	@STAGGER_TESTS=all $(OFF) .tmp/mutation/mutation $(MUTATION)

@@ -5,7 +5,6 @@ package elsewhere_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,8 +20,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
-
-var allRows = flag.Bool("all", false, "play all rows of figures, and not only the outermost")
 
 // hanging is what came of the calls while one of three backends hung.
 type hanging struct {
@@ -102,14 +99,11 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 // The bucket pays for the attempts that help, however few or many calls a process makes, and also where one of three extra attempts reaches
 // the backend that hangs.
 func TestHelps_OneOfThreeHangs(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
-	rates, numbers := []float64{0.2, 20}, []int{1}
-	if *allRows {
-		rates, numbers = []float64{0.2, 0.5, 1, 2, 5, 20}, []int{1, 6}
-	}
 	for name, balancing := range map[string]string{"round_robin": plainRoundRobin, "elsewhere": aroundRoundRobin} {
-		for _, processes := range numbers {
-			for _, perSecond := range rates {
+		for _, processes := range []int{1, 6} {
+			for _, perSecond := range []float64{0.2, 0.5, 1, 2, 5, 20} {
 				t.Run(fmt.Sprint(name, "/", processes, "/", perSecond), func(t *testing.T) {
 					t.Parallel()
 					got := hanging{reasons: map[policy.Reason]int{}}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -33,7 +34,7 @@ type manyTargets struct {
 func newManyTargets(t *testing.T, config budget.Config) manyTargets {
 	t.Helper()
 	retry := plain()
-	retry.Backoff = spec.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
+	retry.Backoff = backoff.Config{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
 	retry.Budget = "one"
 	c := configOf(retry, config)
 	return manyTargets{t, mustNew(t, mustSet(t, c), quiet), new(1000)}
@@ -297,7 +298,7 @@ func TestWithBudget(t *testing.T) {
 func (s manyTargets) throttled() {
 	s.t.Helper()
 	retry := plain()
-	retry.Backoff = spec.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
+	retry.Backoff = backoff.Config{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
 	retry.Budget = "one"
 	if err := s.retrier.Reload(mustSet(s.t, configOf(retry, budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}))); err != nil {
 		s.t.Fatal(err)

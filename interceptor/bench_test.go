@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -99,7 +100,7 @@ func BenchmarkSuccess(b *testing.B) {
 func afterFailure(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
 	again := plain()
-	again.Backoff, again.Budget = spec.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}, "all"
+	again.Backoff, again.Budget = backoff.Config{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}, "all"
 	c := config(again)
 	bucket := budget.Default()
 	bucket.Size, bucket.PerSuccess = 1e6, 10

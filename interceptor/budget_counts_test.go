@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // granted returns the granted withdrawals of all targets, and of one.
@@ -54,6 +55,7 @@ func TestBudgetCounts(t *testing.T) {
 
 // Counts of many targets are bounded, and their sum never falls.
 func TestBudgetCounts_ManyTargets(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.Default())

@@ -237,6 +237,7 @@ func (o *outage) afterwards(away time.Duration) []int {
 // TestConnectionWait_Outage checks that nearly no call fails in a short outage: calls that wait for the connection are no
 // load, and cost nothing. Afterwards, they don't arrive together: normally, 20 calls arrive in 200 ms.
 func TestConnectionWait_Outage(t *testing.T) {
+	testkit.Long(t)
 	for _, row := range []struct {
 		name     string
 		away     time.Duration

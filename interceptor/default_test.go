@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -130,7 +131,7 @@ func TestDefault_State(t *testing.T) {
 		p := is.Lookup(method)
 		want := spec.Retry{
 			MaxAttempts: 3, RetryableStatusCodes: []codes.Code{codes.Unavailable},
-			Backoff:           spec.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
+			Backoff:           backoff.Config{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			PerAttemptTimeout: 1234567 * time.Nanosecond, OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
 		}
 		if got := *p.Compiled().Retry; !reflect.DeepEqual(got, want) || (p.Compiled().Idempotency == "ASSUME") != safe {

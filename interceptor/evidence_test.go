@@ -6,7 +6,6 @@ package interceptor_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -401,6 +400,7 @@ func TestConnecting_IdleChannel(t *testing.T) {
 
 // Twenty good calls, however far apart, and then one that hangs: the hedge is sent.
 func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
+	testkit.Long(t)
 	for _, within := range []time.Duration{200 * ms, 20 * time.Second} {
 		for name, c := range map[string]spec.Config{"hedges": hedged(), "beside": watchful(false)} {
 			t.Run(fmt.Sprint(name, " ", within), func(t *testing.T) {
@@ -426,6 +426,7 @@ func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 
 // README's policy retries calls that fail twice and then succeed, however seldom they come.
 func TestHelps_ReadmesPolicy(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	page := string(testkit.Must(os.ReadFile("../README.md"))(t))
 	_, page, _ = strings.Cut(page, "\n```yaml newuser retry.yaml\n")
@@ -508,11 +509,10 @@ func (r oneRefused) play(t *testing.T) float64 {
 	return float64(ok.Load()) / float64(asked.Load())
 }
 
-var allRows = flag.Bool("all", false, "play all rows of figures, and not only the outermost")
-
 // With an ordinary spread of times, after an error that came in 1 ms, with caches, and after two seconds without tokens, nearly as many
 // calls succeed as with constant times.
 func TestHelps_OneOfFourRefuses(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	notFound := func(t *testing.T, s scene) {
 		t.Helper()
@@ -530,11 +530,7 @@ func TestHelps_OneOfFourRefuses(t *testing.T) {
 			t.Errorf("a balance of %v; want none", b)
 		}
 	}
-	medians := []time.Duration{80 * ms, 250 * ms}
-	if *allRows {
-		medians = []time.Duration{80 * ms, 110 * ms, 150 * ms, 200 * ms, 250 * ms}
-	}
-	for _, median := range medians {
+	for _, median := range []time.Duration{80 * ms, 110 * ms, 150 * ms, 200 * ms, 250 * ms} {
 		t.Run(median.String(), func(t *testing.T) {
 			t.Parallel()
 			constant := oneRefused{median: median}.play(t)
@@ -559,6 +555,7 @@ func TestHelps_OneOfFourRefuses(t *testing.T) {
 // In an outage whose servers also send errors that the policy doesn't list, retries end as in any other: such errors don't help, also if no
 // retry follows them. Errors that speak of the request do.
 func TestOutage_PaysNothing(t *testing.T) {
+	testkit.Long(t)
 	for name, row := range map[string]struct {
 		codes []codes.Code
 		least float64 // requests a call

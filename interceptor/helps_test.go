@@ -202,14 +202,11 @@ func hanging(int, *testkit.Times) testserver.Step { return testserver.Hang() }
 
 // A backend that is ten times slower, and answers, is a reason for attempts at others. If all are slower, it is none.
 func TestHelps_TenTimesSlower(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for name, file := range map[string]string{"beside": timeout100, "in place": inPlace100, "hedges": hedge100} {
 		for _, deadline := range []time.Duration{time.Second, 5 * time.Second} {
-			rates := []float64{20}
-			if *allRows {
-				rates = append(rates, 200)
-			}
-			for _, rate := range rates {
+			for _, rate := range []float64{20, 200} {
 				t.Run(fmt.Sprint(name, "/", deadline, "/", rate), func(t *testing.T) {
 					t.Parallel()
 					c := traffic{policy: file, rate: rate, deadline: deadline, calm: ordinary, trouble: one(slower(10))}
@@ -232,6 +229,7 @@ func TestHelps_TenTimesSlower(t *testing.T) {
 
 // After a step of the response times, and with larger requests of one method, failures are retried as by gRPC itself.
 func TestHelps_Step(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	failing := func(answers servers) servers {
 		return func(n int, times *testkit.Times) testserver.Step {
@@ -256,9 +254,6 @@ func TestHelps_Step(t *testing.T) {
 	} {
 		for kind, file := range map[string]string{"timeout 100ms": timeout100, "timeout 400ms": timeout400, "no timeout": noTimeout} {
 			for _, deadline := range []time.Duration{2 * time.Second, 5 * time.Second} {
-				if deadline > 2*time.Second && !*allRows {
-					continue
-				}
 				t.Run(fmt.Sprint(name, "/", kind, "/", deadline), func(t *testing.T) {
 					t.Parallel()
 					c := traffic{policy: file, rate: 50, deadline: deadline, calm: ordinary, trouble: failing(answers)}
@@ -276,6 +271,7 @@ func TestHelps_Step(t *testing.T) {
 
 // The tail of a busy client is hedged: a hundredth of the requests takes 250 ms.
 func TestHelps_TailOfABusyClient(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	tail := func(_ int, times *testkit.Times) testserver.Step {
 		if times.Chance() < 0.01 {
@@ -297,6 +293,7 @@ func TestHelps_TailOfABusyClient(t *testing.T) {
 // A server of which a part of the requests waits for a slow disk, or which is farther away than the others, ends no help when another
 // one hangs.
 func TestHelps_UnequalServers(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	disk := func(n int, times *testkit.Times) testserver.Step {
 		if n == 3 && times.Chance() < 0.3 {
@@ -336,6 +333,7 @@ func TestHelps_UnequalServers(t *testing.T) {
 
 // Calls that come together, or seldom, and waits for a connection or a token end no help when one server hangs.
 func TestHelps_BurstsAndWaits(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	hangs := traffic{policy: timeout100, rate: 50, deadline: time.Second, calm: ordinary, trouble: one(hanging)}
 	bursts, rare, tokens := hangs, hangs, hangs
@@ -375,6 +373,7 @@ func (slowToken) RequireTransportSecurity() bool { return false }
 
 // Calls that wait for the first connection say nothing of the server: the next call is helped.
 func TestHelps_AfterASlowConnection(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for name, file := range map[string]string{"beside": timeout100, "in place": inPlace100, "hedges": hedge100} {
 		t.Run(name, func(t *testing.T) {
@@ -407,6 +406,7 @@ func TestHelps_AfterASlowConnection(t *testing.T) {
 
 // A program that makes one call has its second attempt if the first one hangs, and the policy sends it in place of the first.
 func TestHelps_FirstCall(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t)
@@ -423,6 +423,7 @@ func TestHelps_FirstCall(t *testing.T) {
 
 // Long polls that end at their deadline all night leave a full bucket, and cost the other methods nothing.
 func TestHelps_PollsAtNight(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	const poll = "/acme.orders.v1.OrderService/WatchOrders"
 	for _, pollers := range []int{2, 4, 10} {

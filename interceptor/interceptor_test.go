@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -27,7 +28,7 @@ import (
 func TestClose(t *testing.T) {
 	minute := func(change func(*spec.Retry)) spec.Config {
 		again := plain()
-		again.Backoff, again.Budget = spec.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, "orders"
+		again.Backoff, again.Budget = backoff.Config{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, "orders"
 		if change != nil {
 			change(&again)
 		}

@@ -91,6 +91,7 @@ methodConfig:
 
 // A call to the 1,001st target allocates what one to the first does.
 func TestManyTargets_Cost(t *testing.T) {
+	testkit.Long(t)
 	for name, options := range map[string][]grpc.CallOption{"generated code": {grpc.StaticMethod()}, "a name from outside": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,6 +117,7 @@ func TestManyTargets_Cost(t *testing.T) {
 
 // A table that is full says so once.
 func TestManyTargets_Warnings(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for name, row := range map[string]struct {
 		calls    func(t *testing.T, c crowd)

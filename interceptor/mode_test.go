@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -24,7 +25,7 @@ import (
 // minutely is plain with a minute between attempts, and the default budget.
 func minutely() spec.Retry {
 	retry := plain()
-	retry.Backoff, retry.Budget = spec.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, ""
+	retry.Backoff, retry.Budget = backoff.Config{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, ""
 	return retry
 }
 

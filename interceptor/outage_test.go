@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -157,6 +158,7 @@ func TestOutage_OneOfTwo(t *testing.T) {
 
 // Many channels to one target have outages of their own, none of which is kept when its channel works again, or is closed.
 func TestOutage_Channels(t *testing.T) {
+	testkit.Long(t)
 	const channels = 300
 	playOutage(t, func(t *testing.T, s scene) {
 		s.Down()
@@ -264,6 +266,7 @@ func TestOutage_WaitIsNoRetry(t *testing.T) {
 // Workers that each make one call after the other spend all their calls' time, or the budget, for a minute, and are back at once: a
 // crowd of few callers earns little, so nothing of the outage may stay behind.
 func TestOutage_Workers(t *testing.T) {
+	testkit.Long(t)
 	for name, fault := range map[string]testserver.Step{"hangs": testserver.Hang(), "fails": down()} {
 		t.Run(name, func(t *testing.T) {
 			retry := spec.UsualRetry()
@@ -325,6 +328,7 @@ func TestOutage_Workers(t *testing.T) {
 // A service in the middle is called with a deadline while the last one restarts, and waits for it for three quarters of that. All
 // other callers know the error 10 ms before the deadline at the latest, and can do without: docs/evidence/outages.md.
 func TestOutage_Inbound(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, deadline := range []time.Duration{500 * ms, 2 * time.Second, 5 * time.Second} {
 		for _, away := range []time.Duration{300 * ms, 2 * time.Second} { // which gRPC sees the end of after 1 and 2.6 s

@@ -16,9 +16,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 func TestRequest_WaitForReady(t *testing.T) {
@@ -65,8 +67,9 @@ func TestRequest_MessageLimits(t *testing.T) {
 
 // Names over 256 bytes, which a proxy passes on, are kept nowhere; their calls have a policy.
 func TestLongNames(t *testing.T) {
+	testkit.Long(t)
 	retry := plain()
-	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, spec.Backoff{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
+	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, backoff.Config{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
 	j := new(journal)
 	r := mustNew(t, mustSet(t, spec.Config{
 		Budgets: []spec.Budget{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},

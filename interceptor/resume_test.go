@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
@@ -265,8 +266,9 @@ func TestForever_Memory(t *testing.T) {
 // opens another stream a second after one has ended. Progress starts the attempts anew each time, so that only the backoff
 // and the budget bound the requests.
 func TestResume_AnHourOfCuts(t *testing.T) {
-	backoff := func(first, longest time.Duration) spec.Backoff {
-		return spec.Backoff{Initial: first, Max: longest, Multiplier: 2, Jitter: "NONE"}
+	testkit.Long(t)
+	unspread := func(first, longest time.Duration) backoff.Config {
+		return backoff.Config{Initial: first, Max: longest, Multiplier: 2, Jitter: "NONE"}
 	}
 	d := budget.Default()
 	for name, row := range map[string]struct {
@@ -279,13 +281,13 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 		// 10 s no backoff fits, and others begin anew.
 		"no budget: the backoff grows": {func() spec.Config {
 			retry := plain()
-			retry.Backoff = backoff(100*ms, 10*time.Second)
+			retry.Backoff = unspread(100*ms, 10*time.Second)
 			return config(retry)
 		}, func(int) int { return 366 + 15 }, 366, ""},
 		// The default budget: its size at first, and as much every refill time.
 		"the budget": {func() spec.Config {
 			retry := plain()
-			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
+			retry.Backoff, retry.Budget = unspread(10*ms, 10*ms), ""
 			return config(retry)
 		}, func(streams int) int { return streams + int(d.Size+d.Size*float64(time.Hour/budget.RefillTime)) }, 3600 + int(d.Size)*11, policy.ReasonBudgetExhausted},
 		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -44,7 +45,7 @@ const (
 func plain() spec.Retry {
 	return spec.Retry{
 		MaxAttempts:          4,
-		Backoff:              spec.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: "NONE"},
+		Backoff:              backoff.Config{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: "NONE"},
 		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 		Budget:               "NONE",
 	}

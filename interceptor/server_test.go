@@ -455,6 +455,7 @@ func slowly(t *testing.T, rule string, budget string, calls int) (atD float64) {
 // A service whose own call is slow has not given up, and so sends no pushback: only the rule for chains, and
 // above all the budgets, prevent 27 requests at a hanging server.
 func TestChain_SlowEnd(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for rule, want := range map[string]float64{"ALLOW": 27, "SUPPRESS": 11} {
 		if got := slowly(t, rule, "NONE", 3); got != want {

@@ -31,13 +31,10 @@ import (
 // Streams that are cut together take the retries of the reads with whom they share a balance. docs/streams.md has these figures,
 // and says to give streams a budget of their own.
 func TestStreams_ShareBudget(t *testing.T) {
+	testkit.Long(t)
 	page := string(testkit.Must(os.ReadFile("../docs/streams.md"))(t))
 	const own = "budgets: [{name: streams, bucket: {size: %d}}]\n"
-	rows := []int{10, 100}
-	if *allRows {
-		rows = append(rows, 1000)
-	}
-	for _, streams := range rows {
+	for _, streams := range []int{10, 100, 1000} {
 		var row strings.Builder
 		fmt.Fprintf(&row, "| %d |", streams)
 		for _, file := range []string{"", fmt.Sprintf(own, 2*streams)} {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -87,7 +88,7 @@ func (r *racer) CloseSend() error {
 func TestStreamSend_InnerGoroutines(t *testing.T) {
 	t.Parallel()
 	retry := plain()
-	retry.Backoff = spec.Backoff{Initial: time.Microsecond, Max: time.Microsecond, Multiplier: 1}
+	retry.Backoff = backoff.Config{Initial: time.Microsecond, Max: time.Microsecond, Multiplier: 1}
 	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: mustNew(t, mustSet(t, config(retry)), quiet)}
 	const n = 500
 	for range 5 {
@@ -677,7 +678,7 @@ func TestStreamResend_Close(t *testing.T) {
 func TestStreamResend_ReceiveBeside(t *testing.T) {
 	t.Parallel()
 	retry := plain()
-	retry.Backoff = spec.Backoff{Initial: time.Microsecond, Max: time.Millisecond, Multiplier: 2}
+	retry.Backoff = backoff.Config{Initial: time.Microsecond, Max: time.Millisecond, Multiplier: 2}
 	r := mustNew(t, mustSet(t, config(retry)), quiet)
 	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: r}
 	s.conn = s.Dial(t, r.DialOptions()...)

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
@@ -22,7 +23,10 @@ func TestWords(t *testing.T) {
 		schema protoreflect.Enum
 		words  []string
 	}{
-		{policyv1.Jitter(0), []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}},
+		{policyv1.Jitter(0), document.Strings(
+			backoff.JitterNone, backoff.JitterFull, backoff.JitterEqual, backoff.JitterDecorrelated, backoff.JitterProportional,
+		)},
+		{policyv1.Growth(0), document.Strings(backoff.GrowthExponential, backoff.GrowthLinear, backoff.GrowthFixed)},
 		{policyv1.Mode(0), document.Strings(policy.ModeEnforce, policy.ModeObserve, policy.ModeOff)},
 		{policyv1.Idempotency(0), []string{"ASSUME", "DECLARED", "NONE"}},
 	} {

@@ -136,7 +136,7 @@ func use(t *testing.T, set *policy.Set) {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())
 		}
 		if retry := p.Compiled().Retry; retry != nil {
-			if d := decision.Delay(retry.Backoff, 0, 0, 0.5); d < 0 || p.MaxAttempts() < 2 {
+			if d := retry.Backoff.Delay(0, 0, 0.5); d < 0 || p.MaxAttempts() < 2 {
 				t.Errorf("%v: %d attempts, a wait of %v", p.Name(), p.MaxAttempts(), d)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -180,6 +181,7 @@ func hostile() map[string]string {
 // TestParseMemory measures all allocations of Parse, though most are soon freed: the YAML parser copies its queue of tokens
 // repeatedly. The test is not parallel, because it measures the whole process.
 func TestParseMemory(t *testing.T) {
+	testkit.Long(t)
 	const perByte, mistakes = 1200, 16 << 20
 	for name, text := range hostile() {
 		taken, err := allocated(text)

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -48,7 +49,7 @@ func TestParseDesignExample(t *testing.T) {
 		Mode:        "ENFORCE",
 		Retry: &spec.Retry{
 			MaxAttempts:          4,
-			Backoff:              spec.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
+			Backoff:              backoff.Config{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			RetryableStatusCodes: []codes.Code{codes.ResourceExhausted, codes.Unavailable},
 			PerAttemptTimeout:    500 * ms,
 			Budget:               "orders",
@@ -81,7 +82,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 		Idempotency: "DECLARED", Admission: "NONE", Mode: "ENFORCE",
 		Retry: &spec.Retry{
 			MaxAttempts:          4,
-			Backoff:              spec.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: "EXPONENTIAL", Jitter: "FULL"},
+			Backoff:              backoff.Config{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			RetryableStatusCodes: []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
 			OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
@@ -98,7 +99,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 func TestParseEveryKey(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
-	b := spec.Backoff{
+	b := backoff.Config{
 		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Growth: "LINEAR", Jitter: "PROPORTIONAL",
 	}
 	slow, fixed := b, b

@@ -224,6 +224,7 @@ func TestGRPCIsLaxer(t *testing.T) {
 // TestGRPCRefusesNoMore puts many values in the place of each value of a file, one at a time. gRPC must accept each file that Parse
 // accepts, unless Parse warns that gRPC refuses it. TestGRPCKnowsPolicies has the exceptions.
 func TestGRPCRefusesNoMore(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	candidates := []string{
 		"null", "true", "false", "-1", "0", "1", "2", "1.5", "3.0", "1e1", "17", "4294967295", "4294967296", `"1"`, `""`, `"x"`, `"a.B"`, `"ö"`,

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -84,6 +85,7 @@ func TestNoRecordCounts(t *testing.T) {
 
 // Requests, metadata and names of methods fill the record up to its bound in bytes: the oldest attempts have none then.
 func TestRecordIsBounded(t *testing.T) {
+	testkit.Long(t)
 	stage(t, func(t *testing.T, s scene) {
 		const requests, mib = 70, 1 << 20
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "large", strings.Repeat("y", mib))

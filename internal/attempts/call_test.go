@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -21,7 +22,7 @@ func tracePolicies(t testing.TB) map[string]*policy.Policy {
 	retry := func(change func(*spec.Retry)) spec.Policy {
 		r := spec.UsualRetry()
 		r.MaxAttempts, r.RetryableStatusCodes = 3, []codes.Code{codes.Unavailable}
-		r.Backoff = spec.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
+		r.Backoff = backoff.Config{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
 		change(&r)
 		return spec.Policy{Retry: &r}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
@@ -213,22 +214,22 @@ func (k modelMethod) took(d time.Duration) {
 func modelPolicies() []*policy.Policy {
 	random := rand.New(rand.NewPCG(1, 2))
 	one := func(n int) bool { return random.IntN(n) == 0 }
-	backoff := func() spec.Backoff {
-		b := spec.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
-		b.Jitter = []string{
-			"", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL",
+	randomBackoff := func() backoff.Config {
+		b := backoff.Config{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
+		b.Jitter = []backoff.Jitter{
+			"", backoff.JitterNone, backoff.JitterFull, backoff.JitterEqual, backoff.JitterDecorrelated, backoff.JitterProportional,
 		}[random.IntN(6)]
 		return b
 	}
 	retry := func() *spec.Retry {
 		r := spec.UsualRetry()
-		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
+		r.MaxAttempts, r.Backoff = 2+random.IntN(4), randomBackoff()
 		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted}
 		if one(3) {
 			r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}
 		}
 		if one(3) {
-			own := backoff()
+			own := randomBackoff()
 			r.PerCode = []spec.Code{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own}}
 		}
 		if one(2) {

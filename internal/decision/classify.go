@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -50,7 +51,7 @@ func (is *Class) Fails() bool {
 }
 
 // settings returns the settings for the code: its own, and the policy's where it has none.
-func (is *Class) settings(p *policy.Policy) (maxAttempts int, b *spec.Backoff) {
+func (is *Class) settings(p *policy.Policy) (maxAttempts int, b *backoff.Config) {
 	maxAttempts, b = p.MaxAttempts(), &p.Compiled().Extra.Backoff
 	if own := is.codeSpec; own != nil {
 		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -26,7 +27,7 @@ func TestCuts(t *testing.T) {
 		return func(r *spec.Retry) { r.RetryableStatusCodes = list }
 	}
 	settings := func(wait int, c codes.Code) spec.Code {
-		b := spec.Backoff{Initial: time.Duration(wait) * ms, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
+		b := backoff.Config{Initial: time.Duration(wait) * ms, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
 		return spec.Code{Codes: []codes.Code{c}, Backoff: &b}
 	}
 	both := func(perCode ...spec.Code) func(*spec.Retry) {

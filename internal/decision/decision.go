@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/evidence"
-	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -99,7 +99,7 @@ func (d Decision) Refused(reason policy.Reason) Decision {
 // (budget_exhausted). So a budget is charged only if all else allows the attempt, and a refusal adds no latency.
 func Decide(s *Situation) Decision {
 	p := s.Policy
-	most, backoff := s.settings(p)
+	most, b := s.settings(p)
 	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: s.Pushback} }
 	switch {
 	case s.Final, !s.listed() && !s.TimedOut:
@@ -125,7 +125,7 @@ func Decide(s *Situation) Decision {
 	case s.TimedOut && (s.Evidence.OftenSlow() || s.Evidence.Few() && !s.inPlace()):
 		return no(policy.ReasonNotProvenFast)
 	}
-	d := s.next(backoff)
+	d := s.next(b)
 	if !s.fits(d.Delay) {
 		return no(policy.ReasonDeadlineTooClose)
 	}
@@ -162,13 +162,13 @@ type Backoff struct {
 }
 
 // resumption is the backoff before a hedged stream is resumed.
-var resumption = spec.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
+var resumption = backoff.Config{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
 
 // atOnceWithin spreads immediate first retries: calls that failed together must not retry in the same instant.
 const atOnceWithin = time.Millisecond
 
 // BackoffOf returns the backoff of a policy; for a hedging policy, which only waits for connections, a usual one.
-func BackoffOf(p *policy.Policy) spec.Backoff {
+func BackoffOf(p *policy.Policy) backoff.Config {
 	if p.Compiled().Hedge != nil {
 		return resumption
 	}
@@ -179,7 +179,7 @@ func BackoffOf(p *policy.Policy) spec.Backoff {
 func Forbids(p *policy.Policy, push Pushback) bool { return push.Stop || push.Delay > p.MaxPushback() }
 
 // next returns the decision to send another attempt, with its delay. b is the backoff for the outcome's code.
-func (s *Situation) next(b *spec.Backoff) Decision {
+func (s *Situation) next(b *backoff.Config) Decision {
 	p := s.Policy
 	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: s.Pushback}
 	if !s.InSequence && (p.Compiled().Hedge != nil || s.TimedOut && p.Parallel()) {
@@ -196,7 +196,7 @@ func (s *Situation) next(b *spec.Backoff) Decision {
 	if s.atOnce(b) { // the backoff starts with the next retry
 		d.Delay = time.Duration(s.Chance * float64(atOnceWithin))
 	} else {
-		d.Delay = Delay(*b, s.Backoff.Retries, s.Backoff.Previous, s.Chance)
+		d.Delay = b.Delay(s.Backoff.Retries, s.Backoff.Previous, s.Chance)
 		d.Backoff = Backoff{Retries: s.Backoff.Retries + 1, Previous: d.Delay}
 	}
 	if servers > d.Delay { // RetryInfo and retry-after say "at least"; the backoff starts anew
@@ -208,7 +208,7 @@ func (s *Situation) next(b *spec.Backoff) Decision {
 
 // atOnce reports whether this is the first retry, and is sent without a backoff. It never is after RESOURCE_EXHAUSTED, when a
 // stream is resumed, or if the code has its own backoff.
-func (s *Situation) atOnce(b *spec.Backoff) bool {
+func (s *Situation) atOnce(b *backoff.Config) bool {
 	p := s.Policy
 	return p.Compiled().Extra.FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
 		s.code != codes.ResourceExhausted && b == &p.Compiled().Extra.Backoff

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
@@ -19,7 +20,7 @@ func TestFirstRetryAtOnce(t *testing.T) {
 		r.FirstRetry = "AT_ONCE"
 		r.PerAttemptTimeout = time.Second
 		r.RetryableStatusCodes = append(r.RetryableStatusCodes, codes.Aborted)
-		r.PerCode = []spec.Code{{Codes: []codes.Code{codes.Aborted}, Backoff: &spec.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"}}}
+		r.PerCode = []spec.Code{{Codes: []codes.Code{codes.Aborted}, Backoff: &backoff.Config{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"}}}
 	}
 	for name, row := range map[string]struct {
 		out   decision.Outcome

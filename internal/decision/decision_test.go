@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -26,7 +27,7 @@ func mustPolicy(t testing.TB, change func(*spec.Retry)) *policy.Policy {
 	t.Helper()
 	retry := spec.Retry{
 		MaxAttempts:          4,
-		Backoff:              spec.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"},
+		Backoff:              backoff.Config{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"},
 		RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 	}
 	if change != nil {
@@ -285,7 +286,7 @@ func TestDecideDecorrelatedJitter(t *testing.T) {
 func TestDecidePerCodeBackoff(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *spec.Retry) {
-		slow := spec.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: "NONE"}
+		slow := backoff.Config{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: "NONE"}
 		r.PerCode = []spec.Code{{Codes: []codes.Code{codes.ResourceExhausted}, Backoff: &slow}}
 	})
 	got := delays(t, p, 0, failed(codes.ResourceExhausted), failed(codes.ResourceExhausted), failed(codes.Unavailable))

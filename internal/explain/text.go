@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -22,7 +23,6 @@ import (
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
-	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -317,7 +317,7 @@ func settings(p *policy.Policy, uploads bool, add func(name, format string, args
 	if r := of.Retry; r != nil {
 		add("codes", "%s", codename.List(r.RetryableStatusCodes))
 		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetry == "AT_ONCE"]
-		add("backoff", "%s", first+backoff(r.Backoff))
+		add("backoff", "%s", first+backoffText(r.Backoff))
 		for _, own := range r.PerCode {
 			add("", "%s: with the settings of perCode", codename.List(own.Codes))
 		}
@@ -367,15 +367,15 @@ func settings(p *policy.Policy, uploads bool, add func(name, format string, args
 	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(of.MaxPushback, defaults.MaxPushback))
 }
 
-func backoff(b spec.Backoff) string {
+func backoffText(b backoff.Config) string {
 	text := fmt.Sprintf("%v", b.Initial)
 	switch {
-	case b.Multiplier == 1 && b.Growth != "LINEAR":
+	case b.Multiplier == 1 && b.Growth != backoff.GrowthLinear:
 		text += " each time"
-	case b.Growth == "LINEAR":
+	case b.Growth == backoff.GrowthLinear:
 		text += fmt.Sprintf(", and × %v of that more each time, up to %v", b.Multiplier, b.Max)
 	default:
 		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)
 	}
-	return text + "; jitter " + cmp.Or(b.Jitter, "FULL")
+	return text + "; jitter " + string(cmp.Or(b.Jitter, backoff.JitterFull))
 }

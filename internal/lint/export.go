@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
@@ -380,11 +381,11 @@ func (n *configNotes) retry(path string, s *spec.Policy) {
 	r := s.Retry
 	b := r.Backoff
 	n.attempts(path, r.MaxAttempts)
-	if b.Growth == "LINEAR" {
+	if b.Growth == backoff.GrowthLinear {
 		n.add(path+".growth", "LINEAR", "gRPC multiplies the backoff each time (EXPONENTIAL)")
 	}
-	if b.Jitter != "PROPORTIONAL" {
-		n.add(path+".jitter", cmp.Or(b.Jitter, "FULL"), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
+	if b.Jitter != backoff.JitterProportional {
+		n.add(path+".jitter", string(cmp.Or(b.Jitter, backoff.JitterFull)), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
 	}
 	if r.FirstRetry == "AT_ONCE" {
 		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")

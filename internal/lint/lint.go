@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -332,11 +333,11 @@ func (l *linter) lintTime(path string, m spec.MethodConfig, r *spec.Retry) {
 	}
 }
 
-func (l *linter) lintBackoff(path string, b spec.Backoff) {
+func (l *linter) lintBackoff(path string, b backoff.Config) {
 	if b.Max > saneBackoff {
 		l.warn(path+".maxBackoff", b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
 	}
-	if b.Jitter == "NONE" {
+	if b.Jitter == backoff.JitterNone {
 		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
 	}
 	if b.Initial < timerLimit {
@@ -371,7 +372,7 @@ func longestWait(r *spec.Retry) time.Duration {
 		sum, retries = time.Millisecond, retries-1
 	}
 	for retry := range min(retries, saneAttempts*20) {
-		previous = decision.Delay(r.Backoff, retry, previous, almostOne)
+		previous = r.Backoff.Delay(retry, previous, almostOne)
 		if sum += previous; sum < 0 {
 			return math.MaxInt64
 		}

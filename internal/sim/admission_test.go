@@ -36,6 +36,7 @@ func crowded(t *testing.T, trouble Phase) *Scenario {
 }
 
 func TestAdmissionInOverload(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for clients, want := range map[int]float64{1: 0.75, 10: 0.75, 100: 0.73} {
 		r := play(t, crowded(t, Phase{Name: "overload", Length: 10 * time.Second, Load: 1.5}), Options{Clients: clients})

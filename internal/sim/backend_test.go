@@ -47,6 +47,7 @@ func erlang(rate, mean float64, c int) float64 {
 
 // Requests wait in a queue as long as theory predicts.
 func TestBackendQueueTime(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, row := range []struct {
 		workers int

@@ -192,6 +192,7 @@ func TestParseErrors(t *testing.T) {
 
 // One mistake makes one message.
 func TestParse_OneMessage(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	testkit.EachMistake(t, whole, func(what, text string) {
 		if _, err := parse(text); err != nil && strings.Contains(err.Error(), "\n") {

@@ -131,6 +131,7 @@ phases: [{name: down, length: 30s, faults: [{service: shop, down: true}]}]
 // A final error shows that the server works, so a retry that ends in one gives its cost back: the budget bears as many failures of
 // one backend of four with half of the responses NOT_FOUND as without those.
 func TestFinalErrors(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, clients := range []int{1, 10, 100} {
 		answered := func(faults ...Fault) float64 {

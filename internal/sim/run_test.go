@@ -39,6 +39,7 @@ func TestRunSeed(t *testing.T) {
 
 // An overload caused by retries stays until a budget ends it.
 func TestRunOverload(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	r := play(t, example(t, "overload"), Options{})
 	none, unlimited, limited := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]
@@ -65,6 +66,7 @@ func TestRunChain(t *testing.T) {
 
 // The reserve of many small clients limits nothing.
 func TestRunReserve(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	r := play(t, example(t, "reserve"), Options{})
 	few, many, small := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]

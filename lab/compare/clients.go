@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats/opentelemetry"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -152,7 +153,7 @@ func staggerRetries(budget string, options ...interceptor.Option) func(peers.Pla
 	return func(p peers.Plan) (setup, error) {
 		s, err := retrier(spec.Policy{Retry: &spec.Retry{
 			MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
-			Backoff:              spec.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
+			Backoff:              backoff.Config{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
 			RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 		}}, options...)
 		if p.AttemptTimeout > 0 && p.AttemptTimeout < never {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -205,6 +206,12 @@ func playBare(t *testing.T, d *draws) string {
 	return described(s, func() string { return repeated(t, func() string { return contrast(t, s, ours, bare) }) })
 }
 
-func TestDifferential_Retries(t *testing.T) { search(t, 200, 100, playRetries) }
+func TestDifferential_Retries(t *testing.T) {
+	testkit.Long(t)
+	search(t, 200, 100, playRetries)
+}
 
-func TestDifferential_Bare(t *testing.T) { search(t, 200, 100, playBare) }
+func TestDifferential_Bare(t *testing.T) {
+	testkit.Long(t)
+	search(t, 200, 100, playBare)
+}

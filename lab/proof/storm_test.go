@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -79,7 +80,7 @@ func drawSpec(d *draws) spec.Policy {
 	default:
 		drawn.Retry = &spec.Retry{
 			MaxAttempts: 2 + d.below(3), RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded},
-			Backoff: spec.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: "NONE"},
+			Backoff: backoff.Config{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: "NONE"},
 		}
 		switch what {
 		case "beside":

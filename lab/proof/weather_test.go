@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
+	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	_ "github.com/stagger-go/stagger/admission"
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
@@ -80,7 +81,7 @@ func (s *storm) start(t *testing.T) *weather {
 
 // soon reconnects a lost connection before the calls are over.
 var soon = grpc.WithConnectParams(grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 20 * ms, Multiplier: 1.5, MaxDelay: 100 * ms},
+	Backoff:           grpcbackoff.Config{BaseDelay: 20 * ms, Multiplier: 1.5, MaxDelay: 100 * ms},
 	MinConnectTimeout: 100 * ms,
 })
 
@@ -138,7 +139,7 @@ func (w *weather) checkMemory() {
 	}
 	p, err := policy.CompileOne(spec.Policy{Retry: &spec.Retry{
 		MaxAttempts: 5, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
-		Backoff: spec.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
+		Backoff: backoff.Config{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
 	}})
 	if err != nil {
 		w.add("policy: %v", err)

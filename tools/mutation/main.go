@@ -29,6 +29,7 @@ type target struct {
 }
 
 var targets = []target{
+	{folder: "backoff", tests: [][]string{{"./backoff"}}},
 	{folder: "budget", tests: [][]string{{"./budget"}}},
 	{folder: "internal/bounds", tests: [][]string{{"./budget"}}},
 	{folder: "admission", tests: [][]string{{"-skip", "^TestAdmission", "./admission"}, {"./admission"}}},
@@ -39,7 +40,7 @@ var targets = []target{
 	}},
 	{
 		folder: "internal/decision",
-		files:  []string{"backoff.go", "classify.go", "decision.go", "pushback.go"},
+		files:  []string{"classify.go", "decision.go", "pushback.go"},
 		tests:  [][]string{{"./internal/decision"}, {"-skip", "^TestModel", "./internal/attempts"}},
 	},
 	{folder: "internal/policyfile/lookup", tests: [][]string{{"./internal/policyfile/lookup"}}},

@@ -374,10 +374,10 @@ func (n names) missing(page string) (list []string) {
 	}
 	check(`\b((?:Test|Benchmark|Fuzz|Example)[A-Z]\w*)`, func(name string) bool { return n.tests[name] })
 	check("(?:`|\n    )make ([a-z-]+)", func(name string) bool { return n.targets[name] })
-	check(`\b((?:interceptor|budget|policy|testserver|otelstagger|debugpage|admission|elsewhere|observe|repeat|redisbudget)\.[A-Z]\w*)`,
+	check(`\b((?:interceptor|backoff|budget|policy|testserver|otelstagger|debugpage|admission|elsewhere|observe|repeat|redisbudget)\.[A-Z]\w*)`,
 		func(name string) bool { return n.exported[name] })
 	check(`\b(stagger\.(?:client|budget|policy)\.[a-z_.]*[a-z])`, func(name string) bool { return n.metrics[name] })
-	const folders = `docs|lab|internal|admission|elsewhere|interceptor|policy|budget|observe|examples|cmd|schema|testserver|tools|\.ci`
+	const folders = `docs|lab|internal|admission|elsewhere|interceptor|policy|backoff|budget|observe|examples|cmd|schema|testserver|tools|\.ci`
 	check("`((?:"+folders+")/[\\w./-]+)`", func(path string) bool {
 		_, err := os.Stat(path)
 		return err == nil || strings.HasSuffix(path, "/NAME") || regexp.MustCompile(`/v\d`).MatchString(path) // a placeholder, a tag

@@ -183,7 +183,7 @@ func channelOf(set *policy.Set) map[string]json.RawMessage {
 
 // Key returns the key of a field in the policy file. Fields have the names of their keys, less what their types say.
 func Key(in reflect.Type, f reflect.StructField) string {
-	if key, known := keys[in.Name()+"."+f.Name]; known {
+	if key, known := keys[in.String()+"."+f.Name]; known {
 		return key
 	}
 	if f.Anonymous {
@@ -195,16 +195,16 @@ func Key(in reflect.Type, f reflect.StructField) string {
 }
 
 var keys = map[string]string{
-	"Backoff.Initial":    "initialBackoff",
-	"Backoff.Max":        "maxBackoff",
-	"Backoff.Multiplier": "backoffMultiplier",
-	"Code.Backoff":       "",
-	"Retry.Backoff":      "",
-	"Hedge.Quantile":     "hedgingQuantile.quantile",
-	"Hedge.MinDelay":     "hedgingQuantile.min",
-	"Hedge.MaxDelay":     "hedgingQuantile.max",
-	"Policy.Retry":       "retryPolicy",
-	"Policy.Hedge":       "hedgingPolicy",
+	"backoff.Config.Initial":    "initialBackoff",
+	"backoff.Config.Max":        "maxBackoff",
+	"backoff.Config.Multiplier": "backoffMultiplier",
+	"spec.Code.Backoff":         "",
+	"spec.Retry.Backoff":        "",
+	"spec.Hedge.Quantile":       "hedgingQuantile.quantile",
+	"spec.Hedge.MinDelay":       "hedgingQuantile.min",
+	"spec.Hedge.MaxDelay":       "hedgingQuantile.max",
+	"spec.Policy.Retry":         "retryPolicy",
+	"spec.Policy.Hedge":         "hedgingPolicy",
 }
 
 func kindOf(config reflect.Value) string {

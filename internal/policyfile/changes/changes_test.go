@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/changes"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -107,7 +108,7 @@ func TestKey(t *testing.T) {
 		spec.Retry{},
 		spec.Code{},
 		spec.Hedge{},
-		spec.Backoff{},
+		backoff.Config{},
 		spec.Budget{},
 		budget.BucketConfig{},
 		budget.ThrottleConfig{},

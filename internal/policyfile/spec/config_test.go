@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -49,7 +50,7 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *spec.Config, r *spec.Retry) { r.Backoff.Multiplier = math.Inf(1) }},
 		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *spec.Config, r *spec.Retry) { r.Budget = "x" }},
 		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *spec.Config, r *spec.Retry) {
-			r.PerCode = []spec.Code{{Codes: r.RetryableStatusCodes, Backoff: &spec.Backoff{Max: 1, Multiplier: 1}}}
+			r.PerCode = []spec.Code{{Codes: r.RetryableStatusCodes, Backoff: &backoff.Config{Max: 1, Multiplier: 1}}}
 		}},
 		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *spec.Config, r *spec.Retry) {
 			r.PerCode = []spec.Code{{Codes: r.RetryableStatusCodes, MaxAttempts: -1}}
@@ -124,7 +125,7 @@ func TestNewSetAccepts(t *testing.T) {
 func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
-	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &spec.Backoff{Initial: 1, Max: 1, Multiplier: 1}}}
+	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &backoff.Config{Initial: 1, Max: 1, Multiplier: 1}}}
 	set := testkit.Must(policy.Compile(c))(t)
 	if got := set.Compiled().MaxWaiting; got != 10_000 {
 		t.Errorf("%d calls may wait; want 10,000", got)
@@ -219,7 +220,7 @@ func TestConfigRules(t *testing.T) {
 // A policy is immutable, even if the config's pointers are changed afterwards.
 func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
-	slow := spec.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
+	slow := backoff.Config{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
 	retry := spec.UsualRetry()
 	retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
 	config := spec.Config{

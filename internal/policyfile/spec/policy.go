@@ -1,10 +1,10 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spec has a policy file as plain data: its types, how they are read, and what is wrong with them. Package policy compiles them
 // Package spec has a policy file as plain data: its types, how they are read, and what is wrong with them. Package policy wraps what it compiles
 // in the types that users see.
-// Fields have the names of the file's keys, less what their type says: [Backoff.Initial] is initialBackoff. Words such as FULL
+//
+// Fields have the names of the file's keys, less what their type says: Initial of [backoff.Config] is initialBackoff. Words such as FULL
 // are written as in the file, and "" means the default.
 package spec
 

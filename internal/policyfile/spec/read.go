@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
@@ -194,7 +195,7 @@ func nameText(f *document.Fields, key string, to *string) {
 
 func (r *Retry) read(f *document.Fields, path string) {
 	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
-	r.Backoff.read(f)
+	readBackoff(f, &r.Backoff)
 	r.RetryableStatusCodes = readCodes(f, "retryableStatusCodes")
 	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
 	document.Word(f, "onAttemptTimeout", &r.OnAttemptTimeout, attemptTimeouts...)
@@ -221,7 +222,7 @@ func (r *Retry) read(f *document.Fields, path string) {
 	}
 }
 
-func (b *Backoff) read(f *document.Fields) {
+func readBackoff(f *document.Fields, b *backoff.Config) {
 	f.Duration("initialBackoff", &b.Initial)
 	f.Duration("maxBackoff", &b.Max)
 	f.Number("backoffMultiplier", &b.Multiplier)
@@ -230,15 +231,15 @@ func (b *Backoff) read(f *document.Fields) {
 }
 
 // read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
-func (c *Code) read(f *document.Fields, path string, b Backoff) {
+func (c *Code) read(f *document.Fields, path string, b backoff.Config) {
 	c.Codes = readCodes(f, "codes")
 	f.IntBetween("maxAttempts", &c.MaxAttempts, 1, document.MaxInt)
 	own, absent := b, 0
-	own.read(f)
+	readBackoff(f, &own)
 	for _, key := range backoffKeys {
 		if field := path + "." + key; !f.Written(field) {
 			absent++
-			if key != "backoffMultiplier" || b.notFixed() || !own.notFixed() { // this growth needs another multiplier than the policy's
+			if key != "backoffMultiplier" || notFixed(b) || !notFixed(own) { // this growth needs another multiplier than the policy's
 				f.Skip(field) // the policy's
 			}
 		}

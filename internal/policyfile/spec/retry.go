@@ -10,13 +10,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
 // Retry configures retries. Words are those of the file, and "" means the default.
 type Retry struct {
 	MaxAttempts          int // including the first; at least 2
-	Backoff              Backoff
+	Backoff              backoff.Config
 	RetryableStatusCodes []codes.Code // at least one; UNAVAILABLE includes cut streams, which gRPC reports as INTERNAL
 	PerCode              []Code
 	PerAttemptTimeout    time.Duration // 0: none
@@ -33,10 +34,10 @@ type Retry struct {
 
 // withDefaults names the kinds that are left at zero, so that equivalent policies are equal. r must be a deep copy.
 func (r Retry) withDefaults() Retry {
-	r.Backoff = r.Backoff.withDefaults()
+	r.Backoff = withDefaultKinds(r.Backoff)
 	for _, own := range r.PerCode {
 		if own.Backoff != nil {
-			*own.Backoff = own.Backoff.withDefaults()
+			*own.Backoff = withDefaultKinds(*own.Backoff)
 		}
 	}
 	r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, "HEDGE")

@@ -6,6 +6,7 @@ package spec
 import (
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
@@ -14,8 +15,8 @@ import (
 // replaces the policy's own for these codes, and nothing else.
 type Code struct {
 	Codes       []codes.Code
-	MaxAttempts int      // 1 to the policy's; 0: the policy's
-	Backoff     *Backoff // nil: the policy's
+	MaxAttempts int             // 1 to the policy's; 0: the policy's
+	Backoff     *backoff.Config // nil: the policy's
 
 	OnlyWithServerDelay bool // retried only if the server gives a delay
 }

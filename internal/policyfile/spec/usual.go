@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/backoff"
 )
 
 // UsualRetry returns what most tests begin with: 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after UNAVAILABLE.
 func UsualRetry() Retry {
 	return Retry{
 		MaxAttempts:          3,
-		Backoff:              Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Backoff:              backoff.Config{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
 		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 }

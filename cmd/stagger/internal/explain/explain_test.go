@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
@@ -39,12 +40,12 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	retry := func(change func(*spec.Retry)) spec.Policy {
 		r := &spec.Retry{
 			MaxAttempts: 4, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
-			Backoff: spec.Backoff{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: "FULL"},
+			Backoff: backoff.Config{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: "FULL"},
 		}
 		change(r)
 		return spec.Policy{Timeout: 3 * time.Second, Retry: r}
 	}
-	jitter := func(j string) spec.Policy { return retry(func(r *spec.Retry) { r.Backoff.Jitter = j }) }
+	jitter := func(j backoff.Jitter) spec.Policy { return retry(func(r *spec.Retry) { r.Backoff.Jitter = j }) }
 	plain := jitter("NONE")
 	short, unsafe := plain, plain
 	short.Timeout, unsafe.Idempotency = 250*ms, "NONE"
