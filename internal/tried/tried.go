@@ -15,10 +15,10 @@ const (
 	// is next anyway when all were tried.
 	MaxBackends = 8
 
-	// MaxRotation bounds the picks of one rotation; see Search.
+	// MaxRotation bounds the picks of one rotation, in a fleet with more backends. See Search.
 	MaxRotation = 256
 
-	// MaxPicks bounds the picks for one attempt if they name none but backends that the call has used. If a policy picks one of four
+	// MaxPicks bounds the picks for one attempt while all name backends that the call has used. If a policy picks one of four
 	// backends at random, and the call has used three, the fourth is among so many picks with probability 0.9999.
 	MaxPicks = 32
 )
@@ -55,12 +55,12 @@ func (t *Backends[B]) Last() (backend B, ok bool) {
 // Search continues the picks of a later attempt, and returns the index of the pick to use: 0 for the first, or that of a later one.
 //
 // It makes a whole rotation: as many picks as there are ready backends. So a policy that picks them in turn is afterwards where it was, and
-// spreads the first attempts of other calls as before. Of the picks of backends that the call has not used it chooses one at
-// random, because backends that fail together, such as those of a zone, often follow each other in the policy's order. random returns
-// a number in [0, n).
+// spreads the first attempts of other calls as before. Search chooses at random among the picks of backends that the call has not used,
+// because backends that fail together, such as those of a zone, often follow each other in the policy's order. random returns a number
+// in [0, n).
 //
-// If the call has used all of them, it picks on until one is another, all ready backends were picked, or there are [MaxPicks]. If none is,
-// it chooses the one used longest ago. It ends with the picks that it has if pick reports false.
+// If the call has used the backends of all these picks, Search picks again until it gets an unused one, it has got all ready backends, or
+// there are [MaxPicks]. If none is unused, it chooses the one used longest ago. If pick reports false, it chooses among the picks so far.
 func (t *Backends[B]) Search(first B, ready int, random func(n int) int, pick func() (B, bool)) int {
 	picks := append(make([]B, 0, MaxPicks), first)
 	for len(picks) < min(ready, MaxRotation) || len(picks) < MaxPicks && t.missesUnused(picks, ready) {
@@ -91,8 +91,8 @@ func (t *Backends[B]) missesUnused(picks []B, ready int) bool {
 	return picked < ready
 }
 
-// claim chooses one of the picks, records its backend as used last, and returns its index. It is one step, so that of two simultaneous
-// hedges only one gets a backend that was not used.
+// claim chooses one of the picks, records its backend as used last, and returns its index. It chooses and records in one step, so that
+// only one of two simultaneous hedges gets an unused backend.
 func (t *Backends[B]) claim(picks []B, random func(n int) int) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
