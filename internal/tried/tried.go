@@ -31,7 +31,8 @@ type Backends[B comparable] struct {
 	used [MaxBackends]B // the first n, in order of use
 }
 
-// ClaimFirst reports whether the call has used no backend yet, and records this one if so: the call's first attempt goes where the policy says.
+// ClaimFirst reports whether the call has used no backend yet, and records this one if so: a call's first attempt goes where the policy
+// says.
 func (t *Backends[B]) ClaimFirst(backend B) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
