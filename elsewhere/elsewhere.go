@@ -13,9 +13,10 @@
 //	{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]}
 //
 // With round_robin a retry may go to the backend that has just failed. With least_request that is likely, because a backend
-// that fails fast looks idle. This policy wraps such a leaf policy, which still picks the backend of each attempt. For retries
-// and hedges, the pick is repeated while it names a backend that the same call has used, even for an attempt that has ended. If
-// the call has used all backends, the attempt goes to the one that it used longest ago.
+// that fails fast looks idle. This policy wraps such a leaf policy, which still picks the backend of each attempt. For a retry or hedge,
+// the leaf policy picks as many times as there are backends, and the attempt uses a random one of these picks whose backend the same call
+// has not used, even for an attempt that has ended: backends that fail together, such as those of a zone, often follow each other in the
+// list. If the call has used all backends, the attempt goes to the one that it used longest ago.
 //
 // # Which connections have it
 //

@@ -4,6 +4,7 @@
 package elsewhere
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -11,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// picker repeats the child's picks until one is a backend that the call hasn't used.
+// picker lets the child pick for a call's first attempt. For a later one, it chooses among several picks of the child.
 type picker struct {
 	child balancer.Picker
 	ready int       // the maximum number of backends that the child picks from
@@ -28,20 +29,20 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if err != nil {
 		return first, err
 	}
-	if r == nil || r.tried.Claim(first.SubConn) {
+	if r == nil || r.tried.ClaimFirst(first.SubConn) {
 		return first, nil
 	}
 	return p.pickOther(info, r, first), nil
 }
 
-// pickOther continues after a pick of a backend that the call has used. It holds all picks to the end: if it released them one
-// by one, a policy that counts requests (least_request) would again find the same backend the least loaded.
+// pickOther picks again for a later attempt. It holds all picks to the end: if it released them one by one, a policy that counts
+// requests (least_request) would again find the same backend the least loaded.
 //
 // An error of the child ends the search. It isn't returned, because the call can use a held backend, and ErrNoSubConnAvailable
 // would make the call wait.
 func (p *picker) pickOther(info balancer.PickInfo, r *record, first balancer.PickResult) balancer.PickResult {
 	held := append(make([]balancer.PickResult, 0, tried.MaxPicks), first)
-	chosen := r.tried.Search(first.SubConn, p.ready, func() (balancer.SubConn, bool) {
+	chosen := r.tried.Search(first.SubConn, p.ready, rand.IntN, func() (balancer.SubConn, bool) {
 		pick, err := p.child.Pick(info)
 		if err != nil {
 			return nil, false

@@ -89,16 +89,51 @@ func TestPicker(t *testing.T) {
 			t.Errorf("visited %v, want 0, 1, 2", got)
 		}
 	})
+	t.Run("a later attempt goes to a random backend and leaves the child where it was", func(t *testing.T) {
+		t.Parallel()
+		b := fakeBackends(6)
+		child := scripted(b...)
+		p := &picker{child: child, ready: 6}
+		var visits [6]int // of later attempts, by their distance to the first
+		for i := range 300 {
+			call := NewContext(t.Context())
+			first, second, third := visit(call, t, p, b), visit(call, t, p, b), visit(call, t, p, b)
+			if first != i%6 || second == first || third == first || third == second {
+				t.Fatalf("call %d visited %d, %d, %d; want %d and then others", i, first, second, third, i%6)
+			}
+			visits[(second-first+6)%6]++
+			visits[(third-first+6)%6]++
+		}
+		if visits[0] > 0 || slices.Min(visits[1:]) < 60 {
+			t.Errorf("600 later attempts visited %v; want about 120 each but the first", visits)
+		}
+		if want := 600 * 5; len(child.done) != want {
+			t.Errorf("%d picks were given back, want %d", len(child.done), want)
+		}
+	})
+	t.Run("a rotation is bounded", func(t *testing.T) {
+		t.Parallel()
+		b := fakeBackends(1000)
+		child := scripted(b...)
+		p := &picker{child: child, ready: len(b)}
+		call := NewContext(t.Context())
+		visit(call, t, p, b)
+		visit(call, t, p, b)
+		if child.next != 1+tried.MaxRotation || len(child.done) != tried.MaxRotation-1 {
+			t.Errorf("%d picks, %d given back; want %d and %d", child.next, len(child.done), 1+tried.MaxRotation, tried.MaxRotation-1)
+		}
+	})
 	t.Run("when all were tried the one used longest ago", func(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(3)
 		p := &picker{child: scripted(b[0], b[1], b[2], b[2], b[1], b[0]), ready: 3}
 		call := NewContext(t.Context())
-		got := make([]int, 0, 9)
-		for range cap(got) {
+		var got []int
+		for range 9 {
 			got = append(got, visit(call, t, p, b))
 		}
-		if want := []int{0, 1, 2, 0, 1, 2, 0, 1, 2}; !slices.Equal(got, want) {
+		second, third := got[1], 3-got[1] // at random
+		if want := slices.Repeat([]int{0, second, third}, 3); !slices.Equal(got, want) {
 			t.Errorf("visited %v, want %v", got, want)
 		}
 	})

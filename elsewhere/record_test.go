@@ -80,7 +80,7 @@ func TestNewContext(t *testing.T) {
 		t.Parallel()
 		ctx := NewContext(context.Background())
 		var wg sync.WaitGroup
-		wg.Go(func() { recordOf(ctx).tried.Claim(fakeBackends(1)[0]) })
+		wg.Go(func() { recordOf(ctx).tried.ClaimFirst(fakeBackends(1)[0]) })
 		if text := fmt.Sprint(ctx); text != "context.Background.WithBackends" {
 			t.Errorf("prints as %q", text)
 		}

@@ -85,3 +85,29 @@ func TestFirstCallOfAConnection(t *testing.T) {
 		}
 	}, elsewhere.DialOption())
 }
+
+// A zone fails whose backends follow each other in the list. If a client of a few calls a second retried at one after the other, its retries
+// would fail and spend its budget.
+func TestFailedZone(t *testing.T) {
+	file := "loadBalancingConfig: " + aroundRoundRobin + strings.ReplaceAll(threeAttempts, ", perAttemptTimeout: 0.2s", "")
+	playCluster(t, 12, file, func(t *testing.T, c cluster) {
+		for i, s := range c.Servers {
+			s.On("*", testserver.OK().Delay(20*ms))
+			if i < 4 {
+				s.On("*", testserver.Fail(codes.Unavailable))
+			}
+		}
+		succeeded := 0
+		for range 500 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			if c.call(ctx, get) == nil {
+				succeeded++
+			}
+			cancel()
+			time.Sleep(150 * ms)
+		}
+		if succeeded < 470 {
+			t.Errorf("%d of 500 calls succeed; want at least 470", succeeded)
+		}
+	})
+}

@@ -174,17 +174,18 @@ func (b *backend) dropAbandoned() {
 	}
 }
 
-// pickBackend returns the backend of the call's next attempt: the next one of its connection. If retries go elsewhere,
-// backends that the call has tried are skipped.
+// pickBackend returns the backend of the call's next attempt: the next one of its connection. If retries go elsewhere, a later attempt
+// chooses among the connection's next ones, as package elsewhere does.
 func (c *call) pickBackend() *backend {
 	l := c.link
-	first := l.nextBackend(c.client)
-	if !l.elsewhere || c.tried.Claim(first) {
+	from := l.connectionOf(c.client)
+	first := l.nextBackend(from)
+	if !l.elsewhere || c.tried.ClaimFirst(first) {
 		return first
 	}
 	picks := append(make([]*backend, 0, tried.MaxPicks), first)
-	chosen := c.tried.Search(first, len(l.to.backends), func() (*backend, bool) {
-		next := l.nextBackend(c.client)
+	chosen := c.tried.Search(first, len(l.to.backends), l.picks.IntN, func() (*backend, bool) {
+		next := l.nextBackend(from)
 		picks = append(picks, next)
 		return next, true
 	})

@@ -218,6 +218,28 @@ func TestRetryElsewhere(t *testing.T) {
 	}
 }
 
+// A third of the backends, which follow each other in the list, is down. If two clients of six calls a second retried at one after the
+// other, they would spend their budget there.
+func TestRetryElsewhere_FailedZone(t *testing.T) {
+	t.Parallel()
+	const retry = "\nmethodConfig:\n- name: [{service: acme.shop.v1.Shop, method: Get}]\n  retryPolicy: " +
+		"{maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}\n"
+	files := map[string]string{"same.yaml": retry, "elsewhere.yaml": "loadBalancingConfig: [" + elsewhereConfig + "]" + retry}
+	s := testkit.Must(Parse("s.yaml", []byte(`
+title: a zone fails
+policies: {same: same.yaml, elsewhere: elsewhere.yaml}
+services: [{name: shop, backends: 12, workers: 20, time: 10ms, queue: 100}]
+fleets: [{name: users, clients: 2, rate: 12, calls: {service: shop, method: /acme.shop.v1.Shop/Get, policy: same, deadline: 2s}}]
+variants: [{name: same}, {name: elsewhere, policy: elsewhere}]
+phases: [{name: a zone is down, length: 300s, faults: [{service: shop, backends: [4, 5, 6, 7], down: true}]}]
+`), func(name string) ([]byte, error) { return []byte(files[name]), nil }))(t)
+	r := play(t, s, Options{})
+	same, elsewhere := r.Runs[0].Fleets[0].Success, r.Runs[1].Fleets[0].Success
+	if elsewhere < 0.97 || elsewhere < same {
+		t.Errorf("%.3f succeed elsewhere, %.3f without; want at least 0.97", elsewhere, same)
+	}
+}
+
 func TestRetryElsewhereRefused(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{

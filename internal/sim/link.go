@@ -56,15 +56,20 @@ func (c *Call) maxAttempts(set *decision.Set) int {
 	return set.Compiled().MaxAttemptsLimit
 }
 
-// nextBackend returns the next backend in round-robin order, for a connection that starts at a random one.
-func (l *link) nextBackend(client int) *backend {
+// connectionOf returns the connection of a process that an attempt uses, at random.
+func (l *link) connectionOf(client int) int {
 	n := l.spec.connections()
 	i := client * n
 	if n > 1 {
 		i += l.picks.IntN(n)
 	}
-	l.roundRobin[i]++
-	return l.to.backends[int(l.roundRobin[i])%len(l.to.backends)]
+	return i
+}
+
+// nextBackend returns the next backend of a connection, in round-robin order. A connection starts at a random one.
+func (l *link) nextBackend(connection int) *backend {
+	l.roundRobin[connection]++
+	return l.to.backends[int(l.roundRobin[connection])%len(l.to.backends)]
 }
 
 // connect reports whether the process of an attempt has to connect to the backend, and connects.

@@ -6,7 +6,6 @@
 package tried
 
 import (
-	"math"
 	"slices"
 	"sync"
 )
@@ -16,8 +15,11 @@ const (
 	// is next anyway when all were tried.
 	MaxBackends = 8
 
-	// MaxPicks bounds the picks for one attempt. If a policy picks one of four backends at random, and the call has used
-	// three, the fourth is among so many picks with probability 0.9999.
+	// MaxRotation bounds the picks of one rotation, in a fleet with more backends. See Search.
+	MaxRotation = 256
+
+	// MaxPicks bounds the picks for one attempt while all name backends that the call has used. If a policy picks one of four
+	// backends at random, and the call has used three, the fourth is among so many picks with probability 0.9999.
 	MaxPicks = 32
 )
 
@@ -29,12 +31,12 @@ type Backends[B comparable] struct {
 	used [MaxBackends]B // the first n, in order of use
 }
 
-// Claim records that an attempt goes to the backend, and returns true, unless an earlier attempt went there. It tests and records in
-// one step, so that only one of two simultaneous hedges gets the backend.
-func (t *Backends[B]) Claim(backend B) bool {
+// ClaimFirst reports whether the call has used no backend yet, and records this one if so: a call's first attempt goes where the policy
+// says.
+func (t *Backends[B]) ClaimFirst(backend B) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if slices.Contains(t.used[:t.n], backend) {
+	if t.n > 0 {
 		return false
 	}
 	t.addUsed(backend)
@@ -51,47 +53,69 @@ func (t *Backends[B]) Last() (backend B, ok bool) {
 	return t.used[t.n-1], true
 }
 
-// Search picks again for an attempt whose first pick could not be claimed, and returns the index of the pick to use: 0 for the
-// first, or that of a later one. It stops at a backend that the call has not used, when all ready
-// backends were picked, when pick reports false, and after [MaxPicks]. If no unused backend was found, it returns the
-// pick that was used longest ago. It respects concurrent claims of other attempts.
-func (t *Backends[B]) Search(first B, ready int, pick func() (B, bool)) int {
-	var named [MaxPicks]B
-	named[0] = first
-	picks, backends := 1, 1
-	for backends < ready && picks < MaxPicks {
+// Search continues the picks of a later attempt, and returns the index of the pick to use: 0 for the first, or that of a later one.
+//
+// It makes a whole rotation: as many picks as there are ready backends. So a policy that picks them in turn is afterwards where it was, and
+// spreads the first attempts of other calls as before. Search chooses at random among the picks of backends that the call has not used,
+// because backends that fail together, such as those of a zone, often follow each other in the policy's order. random returns a number
+// in [0, n).
+//
+// If the call has used the backends of all these picks, Search picks again until it gets an unused one, it has got all ready backends, or
+// there are [MaxPicks]. If none is unused, it chooses the one used longest ago. If pick reports false, it chooses among the picks so far.
+func (t *Backends[B]) Search(first B, ready int, random func(n int) int, pick func() (B, bool)) int {
+	picks := append(make([]B, 0, MaxPicks), first)
+	for len(picks) < min(ready, MaxRotation) || len(picks) < MaxPicks && t.missesUnused(picks, ready) {
 		backend, ok := pick()
 		if !ok {
 			break
 		}
-		if t.Claim(backend) {
-			return picks
-		}
-		if !slices.Contains(named[:picks], backend) {
-			backends++
-		}
-		named[picks] = backend
-		picks++
+		picks = append(picks, backend)
 	}
-	return t.claimOldest(named[:picks])
+	return t.claim(picks, random)
 }
 
-// claimOldest claims the backend of the picks that was used longest ago, and returns the
-// index of its first pick. A forgotten backend was used before all that are remembered.
-func (t *Backends[B]) claimOldest(picks []B) int {
+// missesUnused reports whether the call has used the backends of all picks, and these aren't all that are ready.
+func (t *Backends[B]) missesUnused(picks []B, ready int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	oldest, use := 0, math.MaxInt
+	for _, backend := range picks {
+		if !slices.Contains(t.used[:t.n], backend) {
+			return false
+		}
+	}
+	picked := 0
+	for _, backend := range t.used[:t.n] {
+		if slices.Contains(picks, backend) {
+			picked++
+		}
+	}
+	return picked < ready
+}
+
+// claim chooses one of the picks, records its backend as used last, and returns its index. It chooses and records in one step, so that
+// only one of two simultaneous hedges gets an unused backend.
+func (t *Backends[B]) claim(picks []B, random func(n int) int) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	unused := make([]int, 0, MaxPicks)
+	oldest, use := 0, MaxBackends
 	for i, backend := range picks {
-		if at := slices.Index(t.used[:t.n], backend); at < use {
+		at := slices.Index(t.used[:t.n], backend)
+		switch {
+		case at < 0:
+			unused = append(unused, i)
+		case at < use:
 			oldest, use = i, at
 		}
 	}
-	if use >= 0 {
+	if len(unused) == 0 {
 		t.remove(use)
+		t.addUsed(picks[oldest])
+		return oldest
 	}
-	t.addUsed(picks[oldest])
-	return oldest
+	chosen := unused[random(len(unused))]
+	t.addUsed(picks[chosen])
+	return chosen
 }
 
 func (t *Backends[B]) addUsed(backend B) {
