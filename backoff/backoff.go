@@ -117,10 +117,7 @@ func (c Config) Check() error {
 // that [Config.Check] refuses has a delay within the same bounds: 0 where the formula has no result, and an unknown Growth or Jitter counts
 // as the default.
 func (c Config) Delay(retry int, previous time.Duration, r float64) time.Duration {
-	if !(r > 0) { // also true for NaN
-		r = 0
-	}
-	r = min(r, 1)
+	r = min(max(r, 0), 1)
 	if c.Jitter == JitterDecorrelated {
 		low := float64(min(c.Initial, c.Max))
 		high := min(float64(c.Max), 3*max(float64(previous), low))

@@ -10,9 +10,9 @@ import (
 )
 
 // Test skips a test, unless the environment has STAGGER_TESTS=all.
-func Test(t testing.TB) {
-	t.Helper()
+func Test(tb testing.TB) {
+	tb.Helper()
 	if os.Getenv("STAGGER_TESTS") != "all" {
-		t.Skip("takes seconds: STAGGER_TESTS=all plays it")
+		tb.Skip("takes seconds: STAGGER_TESTS=all plays it")
 	}
 }
