@@ -3,8 +3,8 @@
 
 // Package backoff computes how long to wait before a retry: exponential backoff, and other growths, with five kinds of jitter.
 //
-// It is what stagger's retries wait for, for loops of your own: reconnects, health checks, cache refreshes. It only computes. Your loop
-// waits, draws the random number, and counts. So a loop can stop with its context, and a test has exact delays.
+// stagger's own retries use it. So can loops of your own: reconnects, health checks, cache refreshes. The package only computes. Your loop
+// waits, draws the random number, and counts. So the loop can stop with its context, and a test has exact delays.
 //
 // docs/backoff.md says which backoff to choose. The jitters FULL, EQUAL and DECORRELATED come from AWS
 // (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/), PROPORTIONAL from gRPC
@@ -110,17 +110,14 @@ func (c Config) Check() error {
 
 // Delay returns how long to wait before a retry.
 //
-// retry is the number of earlier retries: 0 for the first, and 0 again after a success. previous is the delay before the retry before this
-// one, or 0 for the first; only [JitterDecorrelated] uses it. r is a random number in [0, 1), such as that of [math/rand/v2.Float64].
+// retry is the number of earlier retries: 0 for the first, and 0 again after a success. previous is the last delay, or 0 before the first
+// retry; only [JitterDecorrelated] uses it. r is a random number in [0, 1), such as Float64 of math/rand/v2 returns.
 //
-// The delay is at least 0 and at most Max, and with [JitterProportional] at most 1.2·Max. No input causes an overflow or a panic. A config
-// that [Config.Check] refuses has a delay within the same bounds: 0 where the formula has no result, and an unknown Growth or Jitter counts
-// as the default.
+// The delay is at least 0 and at most Max, and with [JitterProportional] at most 1.2·Max. No input causes an overflow or a panic, also if
+// [Config.Check] refuses the config. Then an unknown Growth or Jitter counts as the default, and the delay is 0 where the formula has no
+// result.
 func (c Config) Delay(retry int, previous time.Duration, r float64) time.Duration {
-	if !(r > 0) { // also true for NaN
-		r = 0
-	}
-	r = min(r, 1)
+	r = min(max(r, 0), 1)
 	if c.Jitter == JitterDecorrelated {
 		low := float64(min(c.Initial, c.Max))
 		high := min(float64(c.Max), 3*max(float64(previous), low))

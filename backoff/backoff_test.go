@@ -88,7 +88,7 @@ func TestDelay(t *testing.T) {
 
 		{"a random number below 0 is 0", equal, 0, 0, -1, 50 * ms},
 		{"a random number above 1 is 1", equal, 0, 0, 7, 100 * ms},
-		{"no random number is 0", equal, 0, 0, math.NaN(), 50 * ms},
+		{"without a random number there is no delay", equal, 0, 0, math.NaN(), 0},
 		{"no config", backoff.Config{}, 3, time.Second, 0.5, 0},
 		{"no multiplier", with(backoff.JitterNone, math.NaN()), 3, 0, 0.5, 0},
 		{"an unknown jitter is full", with("full", 2), 0, 0, 0.25, 25 * ms},
