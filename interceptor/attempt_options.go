@@ -127,14 +127,13 @@ func targetOf(option grpc.CallOption) grpc.CallOption {
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them. No other attempt ever gets their memory: an
 // inner interceptor may leave gRPC running, and use the options later.
 type attemptOptions struct {
-	header  metadata.MD           // nil if none arrived, or without headerTarget
-	trailer metadata.MD           // noTrailer until gRPC writes here
-	peer    peer.Peer             // zero without callOptions.peer
-	ends    atomic.Uint32         // how often gRPC has ended the attempt, in any goroutine
-	end     atomic.Pointer[error] // with which it has ended the attempt; nil: with success, or not yet
-	onEnd   func()                // called when gRPC has ended the attempt; may be nil
-	retrier *Retrier              // notified if gRPC ends the attempt more than once; nil: nobody
-	over    chan struct{}         // closed when gRPC has ended the attempt; nil for unary calls
+	header  metadata.MD   // nil if none arrived, or without headerTarget
+	trailer metadata.MD   // noTrailer until gRPC writes here
+	peer    peer.Peer     // zero without callOptions.peer
+	ends    atomic.Uint32 // how often gRPC has ended the attempt, in any goroutine
+	onEnd   func()        // called when gRPC has ended the attempt; may be nil
+	retrier *Retrier      // notified if gRPC ends the attempt more than once; nil: nobody
+	over    chan struct{} // closed when gRPC has ended the attempt; nil for unary calls
 
 	array [added + 4]grpc.CallOption // those that we add, then space for those of the call
 }
@@ -158,10 +157,6 @@ func newAttemptOptions() *attemptOptions {
 // no stream, whatever the context. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) recordEnd(err error) {
-	if err != nil {
-		failure := err
-		a.end.CompareAndSwap(nil, &failure)
-	}
 	first := a.ends.Add(1) == 1
 	if !first && a.retrier != nil && (err == nil || isResponse(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
@@ -176,14 +171,6 @@ func (a *attemptOptions) recordEnd(err error) {
 
 // ended reports whether gRPC has ended the attempt, and won't write here again.
 func (a *attemptOptions) ended() bool { return a.ends.Load() > 0 }
-
-// failure returns with which error gRPC has ended the attempt, which it has; nil: with success.
-func (a *attemptOptions) failure() error {
-	if end := a.end.Load(); end != nil {
-		return *end
-	}
-	return nil
-}
 
 // longestEnd bounds the wait for gRPC's OnFinish at the end of a stream's attempt. It expires only if an inner interceptor doesn't
 // pass on its options.

@@ -299,8 +299,8 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 		headers, err = t.stream.Header()
 		return err
 	})
-	if headers == nil && err == nil && t.ended() { // as in gRPC, Header finds the end of an attempt without headers
-		_ = s.endWith(t, t.failure())
+	if headers == nil && err == nil && t.ended() {
+		s.endWithoutHeaders(t)
 	}
 	return headers, err
 }

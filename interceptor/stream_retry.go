@@ -308,6 +308,21 @@ func (s *stream) receivedEnd(t *streamAttempt, err error) (over bool, shown erro
 	return s.outcome()
 }
 
+// endWithoutHeaders reports the end of an attempt whose Header has found, as in gRPC, that there are none. RecvMsg says how it has ended: gRPC
+// calls OnFinish without an error for an attempt that never left a connection that was closed.
+func (s *stream) endWithoutHeaders(t *streamAttempt) {
+	s.lock()
+	if s.over || t != s.newest || s.receiving { // a RecvMsg that is inside gRPC finds the end
+		s.mu.Unlock()
+		return
+	}
+	s.decide(func() {
+		if ended, err := t.findEnd(); ended {
+			s.attemptEnded(t, err)
+		}
+	})
+}
+
 // endWith reports that an attempt has ended with err, unless the call is over, and returns the call's error.
 func (s *stream) endWith(t *streamAttempt, err error) (final error) {
 	s.lock()

@@ -222,6 +222,44 @@ func TestStreamSingle_NoHeaders(t *testing.T) {
 	})
 }
 
+// orphan is the stream of an attempt that never left its connection, before that was closed: gRPC's Header calls OnFinish without an error,
+// and RecvMsg returns one.
+type orphan struct {
+	grpc.ClientStream
+
+	opts []grpc.CallOption
+}
+
+func (o orphan) Header() (metadata.MD, error) {
+	for _, option := range o.opts {
+		if option, ok := option.(grpc.OnFinishCallOption); ok {
+			option.OnFinish(nil)
+		}
+	}
+	return nil, nil
+}
+
+func (orphan) RecvMsg(any) error { return status.Error(codes.Unavailable, "transport is closing") }
+
+// Whatever gRPC's OnFinish says, the call ends with the error of RecvMsg.
+func TestStreamSingle_Orphan(t *testing.T) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				return orphan{opts: opts}, nil
+			}))...)
+		var finished []error
+		stream := testkit.Must(conn.NewStream(t.Context(), bidiStream, get, grpc.OnFinish(func(err error) { finished = append(finished, err) })))(t)
+		if header, err := stream.Header(); header != nil || err != nil {
+			t.Errorf("%v, %v", header, err)
+		}
+		_, err := receive(stream)
+		if status.Code(err) != codes.Unavailable || len(finished) != 1 || status.Code(finished[0]) != codes.Unavailable || s.calls[0].Code != codes.Unavailable {
+			t.Errorf("%v; OnFinish %v, calls %+v", err, finished, s.calls)
+		}
+	})
+}
+
 // ownStream is a stream that an inner interceptor makes without gRPC, and that has ended.
 type ownStream struct{ grpc.ClientStream }
 
