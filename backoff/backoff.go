@@ -101,9 +101,10 @@ func (c Config) Errors() (errs []*FieldError) {
 
 // Check returns nil if all fields are valid, and else the errors of [Config.Errors], joined by [errors.Join].
 func (c Config) Check() error {
-	var errs []error
-	for _, err := range c.Errors() {
-		errs = append(errs, err)
+	wrong := c.Errors()
+	errs := make([]error, len(wrong))
+	for i, err := range wrong {
+		errs[i] = err
 	}
 	return errors.Join(errs...)
 }

@@ -44,7 +44,7 @@ func TestWatch_NamedPipe(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		if text := strings.Join(errors, "\n"); !strings.Contains(text, "is a named pipe: must be a file") ||
-			(r.State().Policies).Compiled().MaxWaiting != 7 {
+			r.State().Policies.Compiled().MaxWaiting != 7 {
 			t.Errorf("diagnostics %q; want one that says what is there, and the old policies", text)
 		}
 		mu.Unlock()

@@ -4,11 +4,11 @@
 package decision_test
 
 import (
-	"github.com/stagger-go/stagger/internal/testkit"
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 

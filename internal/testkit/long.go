@@ -9,9 +9,9 @@ import (
 )
 
 // Long skips a test that takes seconds, unless the environment has STAGGER_TESTS=all. So a plain "go test" is quick; make check plays all.
-func Long(t testing.TB) {
-	t.Helper()
+func Long(tb testing.TB) {
+	tb.Helper()
 	if os.Getenv("STAGGER_TESTS") != "all" {
-		t.Skip("takes seconds: STAGGER_TESTS=all plays it")
+		tb.Skip("takes seconds: STAGGER_TESTS=all plays it")
 	}
 }

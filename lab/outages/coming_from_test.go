@@ -239,8 +239,12 @@ func TestFirstCall(t *testing.T) {
 		before int // calls that succeed
 		want   codes.Code
 	}{
-		{middleware, 0, codes.OK}, {failsafeGo, 0, codes.OK}, {replaces, 0, codes.OK},
-		{stagger, 0, codes.DeadlineExceeded}, {stagger, 4, codes.DeadlineExceeded}, {stagger, 5, codes.OK},
+		{middleware, 0, codes.OK},
+		{failsafeGo, 0, codes.OK},
+		{replaces, 0, codes.OK},
+		{stagger, 0, codes.DeadlineExceeded},
+		{stagger, 4, codes.DeadlineExceeded},
+		{stagger, 5, codes.OK},
 	} {
 		t.Run(fmt.Sprint(row.name, ", after ", row.before), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

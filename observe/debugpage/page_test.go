@@ -271,7 +271,7 @@ func TestPageWithoutDeadline(t *testing.T) {
       "default": 0,
       "without": 1
     }`)
-		c := (s.retrier.State().Policies).Compiled().Clone()
+		c := s.retrier.State().Policies.Compiled().Clone()
 		c.DefaultTimeout = 30 * time.Second
 		testkit.NoError(t, s.retrier.Reload(testkit.Must(policy.Compile(c))(t)))
 		wants(t, get(h, "").Body.String(), "end after 30s (defaultTimeout)")

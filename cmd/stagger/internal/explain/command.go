@@ -244,7 +244,11 @@ func explainReason(c *cobra.Command, name string) error {
 	}
 	lines := []string{string(m.Reason)}
 	for _, line := range [][2]string{
-		{"question", m.Question}, {"means", m.Means}, {"look at", m.LookAt}, {"change", m.Change}, {"call again?", m.CallAgain},
+		{"question", m.Question},
+		{"means", m.Means},
+		{"look at", m.LookAt},
+		{"change", m.Change},
+		{"call again?", m.CallAgain},
 		{"do not", m.DoNot},
 	} {
 		if line[1] != "" {
