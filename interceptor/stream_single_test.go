@@ -230,13 +230,13 @@ type orphan struct {
 	opts []grpc.CallOption
 }
 
-func (o orphan) Header() (metadata.MD, error) {
+func (o orphan) Header() (none metadata.MD, err error) {
 	for _, option := range o.opts {
 		if option, ok := option.(grpc.OnFinishCallOption); ok {
 			option.OnFinish(nil)
 		}
 	}
-	return nil, nil
+	return none, err
 }
 
 func (orphan) RecvMsg(any) error { return status.Error(codes.Unavailable, "transport is closing") }
