@@ -333,6 +333,25 @@ func TestPages_Paths(t *testing.T) {
 	}
 }
 
+// What CONTRIBUTING names in a file is declared there.
+func TestPages_Declared(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	places := regexp.MustCompile("((?:`\\w+`(?:, | or ))*`\\w+`) in `([\\w/]+/\\w+\\.go)`")
+	for _, m := range places.FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1) {
+		source := read(t, m[2])
+		for _, name := range regexp.MustCompile(`\w+`).FindAllString(strings.ReplaceAll(m[1], " or ", ""), -1) {
+			checked++
+			if !regexp.MustCompile(`(?m)^(?:func (?:\(.*?\) )?|type |var |const )` + name + `\b`).MatchString(source) {
+				t.Errorf("CONTRIBUTING.md: %s is not declared in %s", name, m[2])
+			}
+		}
+	}
+	if checked < 15 {
+		t.Errorf("%d names; want 15 or more", checked)
+	}
+}
+
 // names are what pages may name: tests, targets of make, exported names of packages, metrics, and paths.
 type names struct{ tests, targets, exported, metrics map[string]bool }
 
