@@ -88,14 +88,16 @@ func shownRows(marked string, t report.Table, off map[string][]Off) map[string][
 	text, _, _ = strings.Cut(text, "\n\n")
 	var header []string
 	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |\n"), " | ")
 		if header == nil {
 			header = cells
 		}
 		var row []string
+		next := 0 // two columns may have one name: they stand in the order of t's
 		for _, column := range t.Columns {
-			if i := slices.Index(header, column); i >= 0 && i < len(cells) {
-				row = append(row, cells[i])
+			if i := slices.Index(header[next:], column); i >= 0 && next+i < len(cells) {
+				row = append(row, cells[next+i])
+				next += i + 1
 			}
 		}
 		if len(row) == len(t.Columns) {

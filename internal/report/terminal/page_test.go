@@ -77,6 +77,13 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("a column of a table, of which a figure is bold, and a run's %s: %q, %v; want no difference", cell, got, err)
 		}
 	}
+	twins := report.Table{Title: "twins", Columns: []string{"client", "> 3", "> 3"}, Rows: [][]string{{"a", "1", "2"}, {"b", "3", ""}}}
+	if err := WriteInto(page, "t", []report.Table{written, bold, twins}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Differences(page, "t", []report.Table{twins}, nil); err != nil || len(got) > 0 {
+		t.Errorf("two columns of one name, and an empty cell at the end: %q, %v; want no difference", got, err)
+	}
 	other := report.Table{Title: "another", Columns: columns, Rows: [][]string{{"blip", "1", "99.0, 1.20", "0.4 s"}}}
 	if got, err := Differences(page, "t", []report.Table{other}, off); err != nil || len(got) != 1 {
 		t.Errorf("a table that the page lacks: %q, %v; want a difference", got, err)
