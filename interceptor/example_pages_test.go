@@ -75,11 +75,6 @@ func pageOptional(ctx context.Context, cache cacheClient, key *wrapperspb.String
 	return cached.GetValue()
 }
 
-func pageServiceConfig(target string, retrier *interceptor.Retrier, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target, grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()),
-		grpc.WithTransportCredentials(creds))
-}
-
 func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health.Server) {
 	for state := conn.GetState(); state != connectivity.Shutdown; state = conn.GetState() {
 		serving := healthpb.HealthCheckResponse_SERVING
@@ -93,4 +88,4 @@ func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health
 	}
 }
 
-var _ = []any{packageComment, pageHealth, pageDial, pageDefault, pageReason, pageServer, pageOptional, pageServiceConfig}
+var _ = []any{packageComment, pageHealth, pageDial, pageDefault, pageReason, pageServer, pageOptional}

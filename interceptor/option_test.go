@@ -27,6 +27,13 @@ func TestDisable(t *testing.T) {
 		if s.Count(get) != 1 || reasonOf(err) != "" || finished != 1 || len(s.calls) != 0 {
 			t.Errorf("%d attempts, error %v, OnFinish %d times, %d events; want gRPC's own call", s.Count(get), err, finished, len(s.calls))
 		}
+
+		s.Reset()
+		s.On(get, down())
+		all := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultCallOptions(interceptor.Disable()))...)
+		if err := exchange(t.Context(), all, nil, get); s.Count(get) != 1 || reasonOf(err) != "" || len(s.calls) != 0 {
+			t.Errorf("by default: %d attempts, error %v, %d events; want gRPC's own call", s.Count(get), err, len(s.calls))
+		}
 	})
 }
 

@@ -137,7 +137,7 @@ func Meanings() []Meaning {
 			LookAt: "The service's latency: it is overloaded, or the timeout is too short. After a start, as in a test, the first " +
 				"five calls.",
 			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. For a program that makes only a " +
-				"few calls, set `onAttemptTimeout: RETRY`. The guide to [overload](overload.md#when-help-is-refused) has all remedies.",
+				"few calls, set `onAttemptTimeout: RETRY`. The guide to [overload](overload.md#when-a-retry-is-refused) has all remedies.",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Shorten the delay: in an overload, hedges wait in the same queue as all other requests.",
 		},
@@ -163,7 +163,7 @@ func Meanings() []Meaning {
 			Means: "The [retry budget](overload.md) is too low: too many of the last retries did not succeed, and neither " +
 				"successful calls nor time have filled it since.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
-			Change: "In an outage, nothing: fix the server. Otherwise, [find the cause](overload.md#when-help-is-refused): half " +
+			Change: "In an outage, nothing: fix the server. Otherwise, [find the cause](overload.md#when-a-retry-is-refused): half " +
 				"of the backends hang, one method always fails, or many processes make few calls.",
 			CallAgain: "Yes, after a pause: `Error.RetryAfter` says how long.",
 			DoNot:     "Write `budget: NONE`, or raise the numbers during an outage: retries would make it last longer.",

@@ -335,7 +335,7 @@ func (l *linter) lintTime(path string, m spec.MethodConfig, r *spec.Retry) {
 
 func (l *linter) lintBackoff(path string, b backoff.Config) {
 	if b.Max > saneBackoff {
-		l.warn(path+".maxBackoff", b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
+		l.warn(path+".maxBackoff", b.Max, "30s to 60s are enough: few callers wait longer")
 	}
 	if b.Jitter == backoff.JitterNone {
 		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")

@@ -425,7 +425,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"interceptor/call_engine.go", "inboundShare = 0.75", "docs/chains.md", "at most three quarters of the time to its deadline"},
 		{
 			"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",
-			"docs/coming-from.md", "`DialOptions`' 250 ms to 3 s",
+			"docs/set-up.md", "shorter delays between attempts to connect: 250 ms to 3 s",
 		},
 		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/works-with.md", "time 6 minutes, timeout 20 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "when the outage is older than 5 s"},

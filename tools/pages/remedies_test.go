@@ -75,7 +75,7 @@ func (d day) play(t *testing.T) outcome {
 		d.lifetime = ", lifetime: " + d.lifetime
 	}
 	scenario := fmt.Sprintf(`
-title: help is refused
+title: a retry is refused
 policies: {retry: retry.yaml}
 services: [{name: orders, backends: %d, workers: %d, queue: 375, time: {%s}}]
 fleets: [{name: users, clients: %d, rate: %d%s, calls: [%s]}]

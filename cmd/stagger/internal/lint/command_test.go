@@ -108,7 +108,7 @@ func TestLintAdvice(t *testing.T) {
 	got, err := run(t, doubtful)
 	want := `warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more
 warning: retry.yaml:6:21: methodConfig[0].retryPolicy.initialBackoff: 0.0001s: is less than timers resolve (1ms): retries follow immediately
-warning: retry.yaml:7:17: methodConfig[0].retryPolicy.maxBackoff: 90s: 30s to 60s are enough: a call that waits longer is seldom waited for
+warning: retry.yaml:7:17: methodConfig[0].retryPolicy.maxBackoff: 90s: 30s to 60s are enough: few callers wait longer
 warning: retry.yaml:9:27: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, say so with interceptor.WithClassifier
 warning: retry.yaml:10:13: methodConfig[0].retryPolicy.jitter: NONE: without jitter, clients that failed together come back together; FULL spreads them best
 warning: retry.yaml:11:24: methodConfig[0].retryPolicy.perAttemptTimeout: 4s: timeout ends the call after 3s already
