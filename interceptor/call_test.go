@@ -33,7 +33,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -178,7 +177,7 @@ type outage struct {
 func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	t.Helper()
 	o.began, o.failed = time.Now(), map[policy.Reason]int{}
-	server := testserver.Start(t, faults.Observe(func(a testserver.Attempt) {
+	server := testserver.Start(t, testserver.Observe(func(a testserver.Attempt) {
 		if a.End.IsZero() {
 			o.mu.Lock()
 			defer o.mu.Unlock()

@@ -202,7 +202,7 @@ func (s scene) noOverlap(t *testing.T, desc *grpc.StreamDesc, round int, options
 	synctest.Wait()
 	for n, a := range s.Attempts() {
 		heard := strings.Join(s.heard(n), "")
-		closed := faults.HalfClosed(a)
+		closed := a.HalfClosed
 		if all := strings.Join(messages, ""); !strings.HasPrefix(all, heard) || closed && heard != all {
 			t.Errorf("round %d: attempt %d received %s, closed %v", round, n+1, heard, closed)
 		}
@@ -923,7 +923,7 @@ func (s scene) heardBy() (all []string) {
 	synctest.Wait()
 	for n, a := range s.Attempts() {
 		heard := fmt.Sprint(s.heard(n))
-		if faults.HalfClosed(a) {
+		if a.HalfClosed {
 			heard += "."
 		}
 		all = append(all, heard)

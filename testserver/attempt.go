@@ -20,18 +20,18 @@ type Attempt struct {
 	Timeout  time.Duration // remaining time until the client's deadline; 0: none
 	Metadata metadata.MD   // the client's; read-only
 
-	Requests [][]byte // the received messages, as sent: the first, and then up to 4 MiB; read-only
-	Received int      // the number of received messages, including those not in Requests
-	Sent     int      // messages that the server has sent, or is sending
+	Requests   [][]byte // the received messages, as sent: the first, and then up to 4 MiB; read-only
+	Received   int      // the number of received messages, including those not in Requests
+	HalfClosed bool     // the server has received the client's half-close; most steps end before they look for it
+	Sent       int      // messages that the server has sent, or is sending
 
 	End       time.Time  // zero while it runs
 	Code      codes.Code // of its end; OK while it runs
 	Cancelled bool       // the client, its deadline or the connection ended it before the step was done
 
-	halfClosed bool // the client has half-closed the stream
-	size       int  // of Metadata and Requests, in bytes
-	full       bool // no more Requests are kept
-	recorded   bool // the record counts its size
+	size     int  // of Metadata and Requests, in bytes
+	full     bool // no more Requests are kept
+	recorded bool // the record counts its size
 }
 
 // maxSize bounds the size of an attempt's Metadata and Requests, so that endless streams can be recorded.

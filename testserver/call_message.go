@@ -46,7 +46,7 @@ func (c *call) read(m any) ([]byte, error) {
 	switch err := c.stream.RecvMsg(&r); {
 	case errors.Is(err, io.EOF):
 		c.halfClosed = true
-		c.update(func(a *Attempt) { a.halfClosed = true })
+		c.update(func(a *Attempt) { a.HalfClosed = true })
 		return nil, err
 	case err != nil:
 		return nil, err

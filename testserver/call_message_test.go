@@ -23,7 +23,7 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 		w.send("a", "b")
 		w.want("a", "b")
 		before := s.Attempts()[0]
-		if len(before.Requests) != 2 || before.Received != 2 || before.Sent != 2 || faults.HalfClosed(before) || !before.End.IsZero() {
+		if len(before.Requests) != 2 || before.Received != 2 || before.Sent != 2 || before.HalfClosed || !before.End.IsZero() {
 			t.Errorf("recorded %+v; want 2 messages each way, and it runs", before)
 		}
 		w.send("c")
@@ -33,7 +33,7 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 		a := s.Attempts()[0]
 		wantText(t, "requests", string(bytes.Join(a.Requests, []byte(","))), textOf("a")+","+textOf("b")+","+textOf("c"))
 		wantText(t, "request", string(a.Requests[0]), textOf("a"))
-		if a.Received != 3 || a.Sent != 4 || !faults.HalfClosed(a) || a.Code != codes.Aborted || len(before.Requests) != 2 {
+		if a.Received != 3 || a.Sent != 4 || !a.HalfClosed || a.Code != codes.Aborted || len(before.Requests) != 2 {
 			t.Errorf("recorded %+v; want 3 messages, 4 sent, the half-close, Aborted", a)
 		}
 	})

@@ -66,7 +66,7 @@ func TestCutterEndsInsideDataFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lis := bufconn.Listen(bufferSize)
 		srv := Start(t, Listener(lis))
-		srv.On("/a/B", Stream(func(grpc.ServerStream) error { return nil }).Then(Step{end: endCut}))
+		srv.On("/a/B", Stream(func(grpc.ServerStream) error { return nil }).Then(Cut()))
 		var first *tap
 		conn := srv.Dial(t, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			c, err := lis.DialContext(ctx)

@@ -15,9 +15,10 @@
 //	response, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
 //
 // A script is a sequence of steps: the k-th attempt of a method gets step k, and the last
-// step repeats forever. [OK], [Fail], [Hang], [Drop], [Random] and [Func] return a
+// step repeats forever. [OK], [Fail], [Hang], [Drop], [Cut], [Random] and [Func] return a
 // [Step] that ends an attempt, and its methods add actions before the end. [Stream] serves a
-// stream with a function. [Server.Attempts] returns the recorded attempts.
+// stream with a function. [Server.Attempts] returns the recorded attempts, and
+// [Observe] calls a function with each of them.
 //
 // docs/testing-your-client.md has more, also about the same server as a process for tests in other languages.
 //

@@ -245,3 +245,156 @@ func ExampleListener() {
 	fmt.Println(err)
 	// Output: <nil>
 }
+
+// A function learns of every attempt while the server runs.
+func ExampleObserve() {
+	srv, err := testserver.New(testserver.Observe(func(a testserver.Attempt) {
+		if a.End.IsZero() {
+			fmt.Println("attempt", a.Number, "begins")
+			return
+		}
+		fmt.Println("attempt", a.Number, "ended with", a.Code)
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("*", testserver.Fail(codes.Unavailable))
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	// Output:
+	// attempt 1 begins
+	// attempt 1 ended with Unavailable
+}
+
+// The connection breaks in the middle of the second message.
+func ExampleCut() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("/acme.orders.v1.OrderService/WatchOrders", testserver.OK(wrapperspb.String("order 7: paid")).Then(testserver.Cut()))
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, "/acme.orders.v1.OrderService/WatchOrders")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = stream.SendMsg(&emptypb.Empty{})
+	for err == nil {
+		var event wrapperspb.StringValue
+		if err = stream.RecvMsg(&event); err == nil {
+			fmt.Println(event.GetValue())
+		}
+	}
+	fmt.Println(status.Code(err))
+	// Output:
+	// order 7: paid
+	// Unavailable
+}
+
+// The first attempt waits until the test lets it go on.
+func ExampleStep_Before() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	arrived, released := make(chan struct{}), make(chan struct{})
+	srv.On("/acme.orders.v1.OrderService/GetOrder",
+		testserver.OK(wrapperspb.String("order 7")).Before(func(ctx context.Context) error {
+			close(arrived)
+			select {
+			case <-released:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}),
+		testserver.OK())
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	go func() {
+		<-arrived
+		fmt.Println("the server has the request")
+		close(released)
+	}()
+	var order wrapperspb.StringValue
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &order)
+	fmt.Println(order.GetValue(), err)
+	// Output:
+	// the server has the request
+	// order 7 <nil>
+}
+
+// A response that the client cannot read.
+func ExampleStep_RawReplies() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("*", testserver.OK().RawReplies([]byte("\xff")))
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	fmt.Println(status.Code(err))
+	// Output: Internal
+}
+
+// A step of your own is refused by [testserver.Server.On] if its argument is wrong.
+func ExampleStep_Invalid() {
+	busy := func(retryAfter time.Duration) testserver.Step {
+		step := testserver.Fail(codes.ResourceExhausted, "busy").RetryInfo(retryAfter)
+		if retryAfter <= 0 {
+			step = step.Invalid(fmt.Errorf("busy(%v): want more than 0", retryAfter))
+		}
+		return step
+	}
+	fmt.Println(busy(time.Second).Err())
+	fmt.Println(busy(-time.Second).Err())
+	// Output:
+	// <nil>
+	// busy(-1s): want more than 0
+}
+
+// A program replaces all scripts at once, for example when their file has changed.
+func ExampleServer_Replace() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	fmt.Println(srv.Replace(map[string][]testserver.Step{
+		"/acme.orders.v1.OrderService/GetOrder": {testserver.Fail(codes.Unavailable).Times(2), testserver.OK()},
+		"*":                                     {testserver.OK().Delay(20 * time.Millisecond)},
+	}))
+	fmt.Println(srv.Replace(map[string][]testserver.Step{"GetOrder": {testserver.OK()}}))
+	// Output:
+	// <nil>
+	// testserver: On("GetOrder"): want "/package.Service/Method", "/package.Service/*" or "*"
+}

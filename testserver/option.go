@@ -49,6 +49,19 @@ func Keep(n int) Option {
 	}}
 }
 
+// Observe calls f with every attempt when it begins, before its messages are received, and again when it has ended, with End set.
+// Both calls come from the attempt's own goroutine: the attempt goes on when f returns, and only then does the client learn its end.
+// f must be safe for concurrent use. With several Observe options, all are called, in their order.
+func Observe(f func(Attempt)) Option {
+	return Option{func(c *settings) error {
+		if f == nil {
+			return errors.New("testserver: Observe(nil): want a function")
+		}
+		c.observe = append(c.observe, f)
+		return nil
+	}}
+}
+
 // ServerOptions adds options of the gRPC server: limits, keepalive, credentials, interceptors.
 // For scripted methods of all kinds, only stream interceptors run. The testserver itself sets the codec, the handler of
 // unknown services and grpc.WaitForHandlers.

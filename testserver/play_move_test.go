@@ -25,13 +25,13 @@ func TestReceiveEndsAtHalfClose(t *testing.T) {
 				w := s.open(t.Context(), t)
 				w.send("a", "b")
 				synctest.Wait()
-				if a := s.Attempts()[0]; a.Sent != 0 || faults.HalfClosed(a) {
+				if a := s.Attempts()[0]; a.Sent != 0 || a.HalfClosed {
 					t.Errorf("before the half-close the server saw %+v; want it waiting", a)
 				}
 				w.closeSend()
 				w.want("enough")
 				w.wantEnd(codes.OK)
-				if a := s.Attempts()[0]; a.Received != 2 || !faults.HalfClosed(a) {
+				if a := s.Attempts()[0]; a.Received != 2 || !a.HalfClosed {
 					t.Errorf("the server saw %+v; want 2 messages and the half-close", a)
 				}
 			})

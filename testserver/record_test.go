@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -52,5 +51,5 @@ func TestObserve(t *testing.T) {
 		if a := first.String(); !strings.HasSuffix(a, "1 Unavailable 1 messages") {
 			t.Errorf("after Reset: %s; want numbers from 1", a)
 		}
-	}, testserver.Keep(0), faults.Observe(first.add), faults.Observe(second.add))
+	}, testserver.Keep(0), testserver.Observe(first.add), testserver.Observe(second.add))
 }

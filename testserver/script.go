@@ -91,12 +91,13 @@ func (sc *scripts) put(pattern string, steps []Step) error {
 	return nil
 }
 
-// replace sets the scripts of all patterns, and removes all others, in one step that also drops all attempts and counts. It changes
-// nothing if there is an error.
-func (s *Server) replace(next map[string][]Step) error {
-	errs := make([]error, 0, 2*len(next))
+// Replace sets the scripts of all patterns ([Server.On] has their form), removes all other scripts, and drops all attempts and counts, as
+// [Server.Reset] does. It does so in one step: a call that begins meanwhile has the scripts and the record of before, or those of after.
+// The error says what is wrong with a pattern or a step. After an error, nothing has changed.
+func (s *Server) Replace(scripts map[string][]Step) error {
+	errs := make([]error, 0, 2*len(scripts))
 	byPattern := map[string]*script{}
-	for pattern, steps := range next {
+	for pattern, steps := range scripts {
 		errs = append(errs, checkPattern(pattern), checkSteps(pattern, steps))
 		byPattern[pattern] = &script{steps: slices.Clone(steps), seen: map[string]int{}}
 	}

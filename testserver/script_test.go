@@ -4,6 +4,7 @@
 package testserver_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -48,6 +48,28 @@ func TestScriptBeginsAnew(t *testing.T) {
 	})
 }
 
+func TestReplace(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
+		s.On("*", testserver.Fail(codes.NotFound))
+		wantText(t, "codes", s.codesOf(t, get, 1), "Unavailable")
+		bad := map[string][]testserver.Step{get: {testserver.Fail(codes.Aborted)}, list: {testserver.Fail(codes.OK)}, "GetOrder": nil}
+		err := s.Replace(bad)
+		if err == nil || !strings.Contains(err.Error(), list+": step 1: Fail with code OK") || !strings.Contains(err.Error(), `On("GetOrder"): want`) {
+			t.Errorf("got %v; want an error for each of two scripts", err)
+		}
+		wantText(t, "codes after an error", s.codesOf(t, get, 1), "OK")
+		if err := s.Replace(map[string][]testserver.Step{get: {testserver.Fail(codes.Aborted), testserver.OK()}}); err != nil {
+			t.Error(err)
+		}
+		if s.Count("*") != 0 || len(s.Attempts()) != 0 {
+			t.Errorf("%d attempts counted, %d kept; want none", s.Count("*"), len(s.Attempts()))
+		}
+		wantText(t, "codes of the new script", s.codesOf(t, get, 2), "Aborted OK")
+		wantText(t, "codes without a script", s.codesOf(t, list, 1), "OK")
+	})
+}
+
 type badStep struct {
 	pattern string
 	step    testserver.Step
@@ -68,6 +90,8 @@ var errs = []badStep{
 	{get, testserver.OK().Trailer(metadata.Pairs(":path", "/")), `step 1: Trailer(":path"): gRPC writes this key itself: want another`},
 	{get, testserver.Fail(codes.OK), "step 1: Fail with code OK: want another code, or OK()"},
 	{get, testserver.Func(nil), "step 1: Func(nil): want a function"},
+	{get, testserver.OK().Before(nil), "step 1: Before(nil): want a function"},
+	{get, testserver.OK().Invalid(errors.New("busy(0): want more")), "step 1: busy(0): want more"},
 	{get, testserver.Random(1, 1.5, testserver.Hang()), "step 1: Random with probability 1.5: want 0 to 1"},
 	{get, testserver.Random(1, 1, testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
 }
@@ -104,10 +128,10 @@ func (tb *listeningTB) Error(args ...any) { tb.errors = append(tb.errors, fmt.Sp
 
 func TestStepErr(t *testing.T) {
 	t.Parallel()
-	if err := steps.Failure(testserver.OK()); err != nil {
+	if err := testserver.OK().Err(); err != nil {
 		t.Error(err)
 	}
-	if err := steps.Failure(testserver.Fail(codes.OK).Delay(-1)); err == nil || strings.Count(err.Error(), "want") != 2 {
+	if err := testserver.Fail(codes.OK).Delay(-1).Err(); err == nil || strings.Count(err.Error(), "want") != 2 {
 		t.Errorf("got %v; want both errs", err)
 	}
 }

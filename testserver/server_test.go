@@ -144,6 +144,7 @@ func TestNewErrors(t *testing.T) {
 	}{
 		{testserver.Listener(nil), "testserver: Listener(nil): want a listener"},
 		{testserver.Keep(-1), "testserver: Keep(-1): want 0 or more"},
+		{testserver.Observe(nil), "testserver: Observe(nil): want a function"},
 		{testserver.Register(nil), "testserver: Register(nil): want a function"},
 		{tcp(t), "testserver: more than one Listener: want one"},
 	} {

@@ -18,8 +18,8 @@ import (
 )
 
 // Step is the server's behavior for one attempt, in this order: it receives the first message
-// (or the client's half-close), sends the headers (Header), waits (Delay), sends the
-// messages (of OK), and ends, with the trailer. It ends early when the client goes away.
+// (or the client's half-close), calls a function (Before), sends the headers (Header), waits (Delay), sends the
+// messages (of OK and RawReplies), and ends, with the trailer. It ends early when the client goes away.
 // Serve other streams with [Stream]. The zero Step is OK with an empty message.
 //
 // A Step is a value: its methods return a changed copy, and several scripts may share a Step.
@@ -27,7 +27,7 @@ import (
 type Step struct {
 	times   int // 0 is 1
 	delay   time.Duration
-	before  func(context.Context) error // of [steps.Before], if set
+	before  func(context.Context) error // of Before, if set
 	header  metadata.MD
 	trailer metadata.MD
 	streams bool                          // a Stream, or a Random of one: only its function receives
@@ -60,9 +60,9 @@ func OK(replies ...proto.Message) Step {
 	for _, m := range replies {
 		b, err := proto.Marshal(m)
 		if err != nil {
-			return s.invalid(fmt.Errorf("OK(%T): %w", m, err))
+			return s.Invalid(fmt.Errorf("OK(%T): %w", m, err))
 		}
-		s = s.raw(b)
+		s = s.RawReplies(b)
 	}
 	return s
 }
@@ -80,7 +80,7 @@ func Fail(code codes.Code, message ...string) Step {
 func FailStatus(st *status.Status) Step {
 	s := Step{end: endFail, status: st}
 	if st.Code() == codes.OK {
-		return s.invalid(errors.New("Fail with code OK: want another code, or OK()"))
+		return s.Invalid(errors.New("Fail with code OK: want another code, or OK()"))
 	}
 	return s
 }
@@ -92,11 +92,19 @@ func Hang() Step { return Step{end: endHang} }
 // first. If other calls share the connection, their headers and messages may be lost as well.
 func Drop() Step { return Step{end: endDrop} }
 
+// Cut sends a part of a message and cuts the connection in the middle of it, with all its running calls: their clients see UNAVAILABLE.
+// What the step sends before arrives complete. If the client does not read, or the connection is encrypted, so that the server can't find
+// the middle of a message, it cuts the connection after 100 ms.
+func Cut() Step { return Step{end: endCut} }
+
 // errorStep answers with an error of the script.
 func errorStep(err error) Step { return Fail(codes.Internal, err.Error()) }
 
-// invalid records an error of the step.
-func (s Step) invalid(err error) Step {
+// Err returns an error for invalid values of the step, as [Server.On] would report them, or nil.
+func (s Step) Err() error { return s.err }
+
+// Invalid adds an error to the step, which [Server.On] reports. Use it in your own functions that return steps, for wrong arguments.
+func (s Step) Invalid(err error) Step {
 	s.err = errors.Join(s.err, err)
 	return s
 }
@@ -105,7 +113,7 @@ func (s Step) invalid(err error) Step {
 // its Times.
 func (s Step) Times(n int) Step {
 	if n < 1 {
-		return s.invalid(fmt.Errorf("Times(%d): want at least 1", n))
+		return s.Invalid(fmt.Errorf("Times(%d): want at least 1", n))
 	}
 	s.times = n
 	return s
@@ -114,7 +122,7 @@ func (s Step) Times(n int) Step {
 // Delay waits d ≥ 0 after the headers, if the step has any, and before the response.
 func (s Step) Delay(d time.Duration) Step {
 	if d < 0 {
-		return s.invalid(fmt.Errorf("Delay(%v): want 0 or more", d))
+		return s.Invalid(fmt.Errorf("Delay(%v): want 0 or more", d))
 	}
 	s.delay = d
 	return s

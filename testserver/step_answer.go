@@ -4,6 +4,7 @@
 package testserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,10 +16,21 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// raw adds messages as raw bytes, valid or not.
-func (s Step) raw(messages ...[]byte) Step {
+// Before calls f after the server has received the first message, and before it sends headers. In a [Stream], the server receives no
+// message first. An error of f ends the attempt, as an error of a gRPC handler would. f may wait, but must return when its context is
+// done: when the client has gone away, its deadline has passed or the server stops. f must be safe for concurrent use.
+func (s Step) Before(f func(context.Context) error) Step {
+	if f == nil {
+		return s.Invalid(errors.New("Before(nil): want a function"))
+	}
+	s.before = f
+	return s
+}
+
+// RawReplies adds messages as raw bytes, valid or not. The server sends them after the messages of [OK], and before the end of the step.
+func (s Step) RawReplies(messages ...[]byte) Step {
 	if s.then != nil && s.then.end == endCut {
-		return s.invalid(errors.New("messages after Cut: the connection is gone: want Send before it"))
+		return s.Invalid(errors.New("messages after Cut: the connection is gone: want them before it"))
 	}
 	s.replies = slices.Clip(s.replies) // the copy must not write into the original
 	for _, b := range messages {
@@ -49,11 +61,11 @@ func (s Step) Pushback(values ...string) Step {
 // RetryInfo adds a google.rpc.RetryInfo to the details of a failure: "come back in d".
 func (s Step) RetryInfo(d time.Duration) Step {
 	if s.end != endFail {
-		return s.invalid(errors.New("RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"))
+		return s.Invalid(errors.New("RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"))
 	}
 	st, err := s.status.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(d)})
 	if err != nil {
-		return s.invalid(fmt.Errorf("RetryInfo: %w", err))
+		return s.Invalid(fmt.Errorf("RetryInfo: %w", err))
 	}
 	s.status = st
 	return s
@@ -69,7 +81,7 @@ func lower(md metadata.MD) metadata.MD {
 
 func (s Step) checkKeys(what string, md metadata.MD) Step {
 	if err := checkKeys(what, md); err != nil {
-		return s.invalid(err)
+		return s.Invalid(err)
 	}
 	return s
 }

@@ -17,7 +17,7 @@ import (
 func Random(seed uint64, p float64, step Step) Step {
 	s := Step{end: endPick, err: step.err}
 	if !(p >= 0 && p <= 1) { // not the inverse: NaN must fail too
-		return s.invalid(fmt.Errorf("Random with probability %v: want 0 to 1", p))
+		return s.Invalid(fmt.Errorf("Random with probability %v: want 0 to 1", p))
 	}
 	s.streams, s.mayDrop = step.streams, step.drops() // a Stream receives by itself
 	s.pick = func(c *call) Step {
@@ -45,7 +45,7 @@ func chance(seed uint64, method string, k int) float64 {
 func Func(f func(ctx context.Context, a Attempt) Step) Step {
 	s := Step{end: endPick, mayDrop: true}
 	if f == nil {
-		return s.invalid(errors.New("Func(nil): want a function"))
+		return s.Invalid(errors.New("Func(nil): want a function"))
 	}
 	s.pick = func(c *call) Step {
 		var a Attempt

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -30,6 +29,21 @@ func TestDrop(t *testing.T) {
 		wantCode(t, s.call(t.Context(), get), codes.OK)
 		if got := s.Attempts()[2].Conn; got != 2 {
 			t.Errorf("the third call came on connection %d; want a new one, 2", got)
+		}
+	})
+}
+
+func TestCutOfUnaryCall(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Cut().Times(1), testserver.OK())
+		a := s.call(t.Context(), get)
+		wantCode(t, a, codes.Unavailable)
+		if a.elapsed != 0 {
+			t.Errorf("cut after %v; want at once", a.elapsed)
+		}
+		wantCode(t, s.call(t.Context(), get), codes.OK)
+		if got := s.Attempts()[1].Conn; got != 2 {
+			t.Errorf("the second call came on connection %d; want a new one, 2", got)
 		}
 	})
 }
@@ -107,7 +121,7 @@ func TestStepIsAValue(t *testing.T) {
 
 		three := raw("", "", "")
 		more := func(m string) testserver.Step {
-			return steps.Raw(three, [][]byte{[]byte(textOf(m))}).(testserver.Step)
+			return three.RawReplies([]byte(textOf(m)))
 		}
 		four, _ := more("mine"), more("another's")
 		s.On(list, four)

@@ -15,12 +15,12 @@ import (
 //
 // Messages are of type proto.Message, or raw: []byte for SendMsg, *[]byte for RecvMsg. Only f receives and sends: unlike other
 // steps, a Stream does not wait for a first message, and its OK sends no empty one. Headers and delay of the step come before f, and
-// the messages of Reply after it. f must return when the stream's context is done: [Server.Close] waits for it.
+// the messages of [Step.RawReplies] after it. f must return when the stream's context is done: [Server.Close] waits for it.
 // It must be safe for concurrent use.
 func Stream(f func(stream grpc.ServerStream) error) Step {
 	s := Step{serve: f, streams: true}
 	if f == nil {
-		return s.invalid(errors.New("Stream(nil): want a function"))
+		return s.Invalid(errors.New("Stream(nil): want a function"))
 	}
 	return s
 }
@@ -30,16 +30,16 @@ func Stream(f func(stream grpc.ServerStream) error) Step {
 func (s Step) Then(end Step) Step {
 	switch {
 	case s.pick != nil || s.end != endOK || !s.streams && s.replies == nil: // Random of a Stream isn't a Stream
-		s = s.invalid(errors.New("Then: only a Stream, and OK with replies, have an end to set: want Stream(…).Then(…)"))
+		s = s.Invalid(errors.New("Then: only a Stream, and OK with replies, have an end to set: want Stream(…).Then(…)"))
 	case s.then != nil && s.then.end == endCut:
-		s = s.invalid(errors.New("Then after Cut: the connection is gone: want one of them"))
+		s = s.Invalid(errors.New("Then after Cut: the connection is gone: want one of them"))
 	case s.then != nil:
-		s = s.invalid(errors.New("Then: the end is set already: want one Then"))
+		s = s.Invalid(errors.New("Then: the end is set already: want one Then"))
 	case end.times != 0:
-		s = s.invalid(errors.New("Then of a step with Times: want Stream(…).Then(…).Times(…)"))
+		s = s.Invalid(errors.New("Then of a step with Times: want Stream(…).Then(…).Times(…)"))
 	}
 	if end.err != nil {
-		s = s.invalid(end.err)
+		s = s.Invalid(end.err)
 	}
 	s.then = &end
 	return s

@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/faults"
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -51,7 +50,7 @@ func TestStreamTakesMessagesAndBytes(t *testing.T) {
 				w.want("a", "b")
 				w.wantEnd(codes.OK)
 				a := s.Attempts()[0]
-				if len(a.Requests) != 2 || a.Received != 2 || a.Sent != 2 || !faults.HalfClosed(a) {
+				if len(a.Requests) != 2 || a.Received != 2 || a.Sent != 2 || !a.HalfClosed {
 					t.Errorf("recorded %+v; want 2 messages each way and the half-close", a)
 				}
 			})
@@ -166,6 +165,7 @@ func TestThen(t *testing.T) {
 		"Delay":  {testserver.Fail(codes.Aborted).Delay(time.Minute), codes.Aborted, time.Minute},
 		"Hang":   {testserver.Hang(), codes.DeadlineExceeded, time.Hour},
 		"Drop":   {testserver.Drop(), codes.Unavailable, 0},
+		"Cut":    {testserver.Cut(), codes.Unavailable, 0},
 		"Random": {testserver.Random(1, 1, testserver.Drop()), codes.Unavailable, 0},
 		"Func": {testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			return testserver.Fail(codes.Code(10 + len(a.Requests)))
@@ -239,7 +239,7 @@ var badPlays = []badStep{
 	{get, faults.Play(faults.SendHeader(nil), faults.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers were sent"},
 	{get, faults.Play(faults.Cut(), faults.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
 	{get, faults.Play(faults.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},
-	{get, steps.Raw(faults.Play(faults.Cut()), [][]byte{{}}).(testserver.Step), "step 1: messages after Cut: the connection is gone: want Send before it"},
+	{get, faults.Play(faults.Cut()).RawReplies([]byte{}), "step 1: messages after Cut: the connection is gone: want them before it"},
 	{get, faults.Play(faults.Move{}), "step 1: Play: move 1 is Move{}: want Receive(…), Send(…) or another"},
 	{get, testserver.Stream(nil), "step 1: Stream(nil): want a function"},
 	{get, faults.Play().Then(testserver.Fail(codes.OK)), "step 1: Fail with code OK"},

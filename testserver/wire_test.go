@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -30,7 +29,7 @@ func raw(messages ...string) testserver.Step {
 	for _, m := range messages {
 		list = append(list, []byte(m))
 	}
-	return steps.Raw(testserver.OK(), list).(testserver.Step)
+	return testserver.OK().RawReplies(list...)
 }
 
 // wire is a bidirectional stream of texts.

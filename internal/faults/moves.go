@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package faults has what the fault server and tests of this repository do with a testserver, beyond what users need: streams that are
-// scripted move by move, a queue before few workers, and what a server sees.
+// scripted move by move, and a queue before few workers.
 package faults
 
 import (
@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -39,11 +38,10 @@ func Play(moves ...Move) testserver.Step {
 		return nil
 	})
 	if len(moves) > 0 && moves[len(moves)-1].cuts {
-		end, _ := steps.Cut().(testserver.Step)
-		step = step.Then(end)
+		step = step.Then(testserver.Cut())
 	}
 	if err := check(moves); err != nil {
-		step, _ = steps.Invalid(step, err).(testserver.Step)
+		step = step.Invalid(err)
 	}
 	return step
 }
@@ -102,7 +100,7 @@ func SendHeader(md metadata.MD) Move {
 		name:    "SendHeader",
 		do:      func(stream grpc.ServerStream) error { return stream.SendHeader(md) },
 		headers: true,
-		err:     steps.Failure(testserver.OK().Header(md)),
+		err:     testserver.OK().Header(md).Err(),
 	}
 }
 

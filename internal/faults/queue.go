@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -57,10 +56,7 @@ func NewQueue(c QueueConfig) (*Queue, error) {
 }
 
 // Serve returns step with the queue before its headers.
-func (q *Queue) Serve(step testserver.Step) testserver.Step {
-	served, _ := steps.Before(step, q.pass).(testserver.Step)
-	return served
-}
+func (q *Queue) Serve(step testserver.Step) testserver.Step { return step.Before(q.pass) }
 
 // SetWorkers lets workers serve from now on: with fewer, those that are busy end what they do, with more, waiting
 // attempts are served immediately. With 0, none is served until there are more. The error says that workers is negative.

@@ -20,7 +20,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -344,7 +343,7 @@ func (l *lone) checkSent(f *findings, all []result, at []testserver.Attempt) {
 				f.add("attempt %d received %s as message %d", i+1, text, n+1)
 			}
 		}
-		if faults.HalfClosed(a) && len(a.Requests) < accepted && a.Received == len(a.Requests) {
+		if a.HalfClosed && len(a.Requests) < accepted && a.Received == len(a.Requests) {
 			f.add("attempt %d is closed after %d of %d messages", i+1, len(a.Requests), accepted)
 		}
 	}

@@ -52,7 +52,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w := &weather{storm: s, findings: f, panics: panics, inner: s.newBudget(t)}
 	w.ledger = &ledger{Budget: w.inner, findings: f, panics: panics}
 	w.circuit = &circuit{findings: f, panics: panics}
-	w.server = testserver.Start(t, testserver.Keep(0), faults.Observe(w.seen))
+	w.server = testserver.Start(t, testserver.Keep(0), testserver.Observe(w.seen))
 	w.server.On("*", testserver.Func(w.serves))
 	p, err := policy.CompileOne(s.spec)
 	if err != nil {

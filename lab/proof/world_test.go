@@ -22,7 +22,6 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -80,7 +79,7 @@ func received(i int, a testserver.Attempt) string {
 	for _, data := range a.Requests {
 		texts = append(texts, decoded(data))
 	}
-	return fmt.Sprintf("attempt %d, after %q: %q, closed %v", i+1, a.Metadata["grpc-previous-rpc-attempts"], texts, faults.HalfClosed(a))
+	return fmt.Sprintf("attempt %d, after %q: %q, closed %v", i+1, a.Metadata["grpc-previous-rpc-attempts"], texts, a.HalfClosed)
 }
 
 // ends has what observers received for one call.

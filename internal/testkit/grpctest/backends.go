@@ -29,7 +29,6 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -55,7 +54,7 @@ func Start(tb testing.TB, n int, config string, options ...grpc.DialOption) *Bac
 		all[i] = i
 		lis := bufconn.Listen(1 << 16)
 		b.listeners[name(i)] = lis
-		visits := faults.Observe(func(a testserver.Attempt) { b.visit(i, a) })
+		visits := testserver.Observe(func(a testserver.Attempt) { b.visit(i, a) })
 		b.Servers = append(b.Servers, testserver.Start(tb, testserver.Listener(lis), visits))
 	}
 	b.Resolve("", all...)

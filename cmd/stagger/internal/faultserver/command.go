@@ -23,7 +23,6 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -158,7 +157,7 @@ func (s settings) serve(ctx context.Context, c *control, out io.Writer) error {
 		return err
 	}
 	scripted := make(chan struct{})
-	err = c.start(testserver.Listener(gate{calls, scripted}), faults.Observe(log.add))
+	err = c.start(testserver.Listener(gate{calls, scripted}), testserver.Observe(log.add))
 	close(scripted)
 	if err != nil {
 		return errors.Join(err, log.end())

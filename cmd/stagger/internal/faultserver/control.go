@@ -19,10 +19,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/webhost"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -44,7 +42,7 @@ type control struct {
 func (c *control) set(next map[string][]testserver.Step) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return steps.Replace(c.server, next)
+	return c.server.Replace(next)
 }
 
 // ServeHTTP answers a POST, whose body is a script file, or empty for the scripts of --script, and a GET of the attempts since the
@@ -131,7 +129,7 @@ func toJSON(a testserver.Attempt) attempt {
 		Method: a.Method, Number: a.Number, Connection: a.Conn,
 		StartTime: a.Time, TimeoutSeconds: a.Timeout.Seconds(),
 		PreviousAttempts: previous(a.Metadata), Metadata: maps.Clone(a.Metadata),
-		MessagesReceived: a.Received, HalfClosed: faults.HalfClosed(a), MessagesSent: a.Sent,
+		MessagesReceived: a.Received, HalfClosed: a.HalfClosed, MessagesSent: a.Sent,
 		Cancelled: a.Cancelled,
 	}
 	if !a.End.IsZero() {

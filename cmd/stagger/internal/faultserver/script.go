@@ -21,7 +21,6 @@ import (
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -117,7 +116,7 @@ func (b *builder) step(path string, f *document.Fields, inner bool) testserver.S
 		case times < 0 || times == 0 && f.Written(path+".times"):
 			f.Errorf(path+".times", times, "must be at least 1")
 		}
-		if err := steps.Failure(step); err != nil && f.ErrorCount() == before {
+		if err := step.Err(); err != nil && f.ErrorCount() == before {
 			f.Errorf(path, nil, "%v", err)
 		}
 	})
@@ -246,7 +245,7 @@ func (b *builder) refined(path string, f *document.Fields, step testserver.Step)
 		b.report.Read(path, n, func(f *document.Fields) { raw = append(raw, b.message(path, f)...) })
 	})
 	if f.Written(path + ".replies") {
-		step, _ = steps.Raw(step, raw).(testserver.Step)
+		step = step.RawReplies(raw...)
 	}
 	if len(trailer) > 0 {
 		step = step.Trailer(trailer)
@@ -384,7 +383,7 @@ func (b *builder) metadata(f *document.Fields, key string) metadata.MD {
 				switch {
 				case !keyForm.MatchString(key):
 					f.Errorf(item+".key", given, "must be letters, digits, -, _ and .")
-				case steps.Failure(testserver.OK().Header(metadata.Pairs(key, ""))) != nil:
+				case testserver.OK().Header(metadata.Pairs(key, "")).Err() != nil:
 					f.Errorf(item+".key", given, "is written by gRPC itself; must be another")
 				case binary && value != "":
 					f.Errorf(item+".value", value, "must be binary: the key ends in -bin")

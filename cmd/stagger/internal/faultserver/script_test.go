@@ -16,7 +16,6 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
-	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
@@ -106,8 +105,8 @@ func FuzzScript(f *testing.F) {
 		if err == nil {
 			for method, list := range got {
 				for _, step := range list {
-					if !patternForm.MatchString(method) || steps.Failure(step) != nil {
-						t.Errorf("%s: taken, and then: %v", method, steps.Failure(step))
+					if !patternForm.MatchString(method) || step.Err() != nil {
+						t.Errorf("%s: taken, and then: %v", method, step.Err())
 					}
 				}
 			}
