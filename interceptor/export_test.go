@@ -14,9 +14,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Follow follows a policy file.
-var Follow = follow
-
 // Replayed returns the bytes that streams keep for replay.
 func (r *Retrier) Replayed() int64 { return r.replayed.Load() }
 

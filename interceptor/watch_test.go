@@ -4,256 +4,128 @@
 package interceptor_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
 
-func attemptsFile(n string) string {
-	return "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: " + n +
-		", initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
-}
-
-// watch is a policy file that is watched in virtual time.
-type watch struct {
-	t    *testing.T
-	dir  string // of the test
-	path string
-
-	mu  sync.Mutex // guards all below
-	now []change   // since after was last called
-}
-
-type change struct {
-	at       time.Time
-	attempts int // of /a.B/C
-	err      error
-}
-
-// watchFile watches a file that prepare has created, with two attempts, until the end of the test.
-func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *watch)) {
-	t.Helper()
+func TestWatchFile(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	path := filepath.Join(t.TempDir(), "retry.yaml")
 	synctest.Test(t, func(t *testing.T) {
-		w := &watch{t: t, dir: dir, path: filepath.Join(dir, path)}
-		prepare(w)
-		loaded := testkit.Must(policy.Load(w.path))(t)
+		write := func(attempts string) {
+			text := "methodConfig:\n- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]\n  retryPolicy: {maxAttempts: " + attempts +
+				", initialBackoff: 0.000000001s, maxBackoff: 0.000000001s, backoffMultiplier: 2, retryableStatusCodes: [14], budget: NONE}\n"
+			testkit.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		}
+		write("2")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		interceptor.Follow(ctx, w.path, loaded, w.changed)
-		if now := w.after(time.Minute + 700*time.Millisecond); len(now) > 0 {
-			t.Errorf("before any change: %+v", now)
+		warnings, reloads := make(chan string, 10), make(chan string, 10)
+		r := testkit.Must(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
+			Diagnostic: func(d policy.Diagnostic) {
+				if ofNoDeadline(d) {
+					return
+				}
+				d.File = filepath.Base(d.File)
+				warnings <- d.Severity + " " + d.String()
+			},
+			Reload: func(set *policy.Set, changes []string, err error) {
+				of := "no set"
+				if set != nil {
+					of = set.Source() + " " + set.Hash()
+				}
+				reloads <- fmt.Sprint(of, " ", changes, " ", err)
+			},
+		})))(t)
+		first := r.State()
+		if first.Policies.Source() != path || len(first.Policies.Hash()) != 12 {
+			t.Errorf("at first: %+v", first)
 		}
-		test(w)
-	})
-}
-
-func (w *watch) changed(s *policy.Set, err error) {
-	c := change{at: time.Now(), err: err}
-	if p := lookup(s); p != nil {
-		c.attempts = p.Compiled().Retry.MaxAttempts
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = append(w.now, c)
-}
-
-// after advances the time, and returns the changes since its last call.
-func (w *watch) after(d time.Duration) []change {
-	time.Sleep(d)
-	synctest.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list := w.now
-	w.now = nil
-	return list
-}
-
-func lookup(s *policy.Set) *policy.Policy {
-	if s == nil {
-		return nil
-	}
-	return s.Lookup("/a.B/C")
-}
-
-// put writes a file of the test, with its folders.
-func (w *watch) put(name, text string) {
-	w.t.Helper()
-	path := filepath.Join(w.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// point redirects a link, as ln -sfn does, or in one step.
-func (w *watch) point(link, to string) {
-	w.t.Helper()
-	if err := os.Symlink(to, filepath.Join(w.dir, link+".new")); err != nil {
-		w.t.Fatal(err)
-	}
-	w.rename(link+".new", link)
-}
-
-func (w *watch) rename(from, to string) {
-	w.t.Helper()
-	if err := os.Rename(filepath.Join(w.dir, from), filepath.Join(w.dir, to)); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// wants waits up to five seconds, and compares the report: the attempts of a set, or a part of an error.
-func (w *watch) wants(what string, attempts int, wrong string) {
-	w.t.Helper()
-	began := time.Now()
-	now := w.after(time.Minute)
-	if len(now) != 1 || now[0].attempts != attempts || (now[0].err == nil) != (wrong == "") {
-		w.t.Fatalf("%s: %+v; want %d attempts, or the error %q", what, now, attempts, wrong)
-	}
-	c := now[0]
-	if took := c.at.Sub(began); took > 5*time.Second {
-		w.t.Errorf("%s: reported after %v; want 5s at most", what, took)
-	}
-	if wrong != "" && !strings.Contains(c.err.Error(), wrong) {
-		w.t.Errorf("%s: %v; want %q", what, c.err, wrong)
-	}
-}
-
-func TestWatch(t *testing.T) {
-	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
-		w.put("retry.yaml", attemptsFile("3"))
-		w.wants("written in place", 3, "")
-		w.put("new", attemptsFile("4"))
-		w.rename("new", "retry.yaml")
-		w.wants("replaced", 4, "")
-		w.put("retry.yaml", attemptsFile("one"))
-		w.wants("a bad file", 0, "retry.yaml:3:")
-		w.put("retry.yaml", attemptsFile("4"))
-		w.wants("as before", 4, "")
-		w.rename("retry.yaml", "away")
-		w.wants("gone", 0, "no such file")
-		w.rename("away", "retry.yaml")
-		w.wants("back", 4, "")
-	})
-}
-
-func TestWatch_FolderReplaced(t *testing.T) {
-	watchFile(t, "conf/retry.yaml", func(w *watch) { w.put("conf/retry.yaml", attemptsFile("2")) }, func(w *watch) {
-		w.put("conf.new/retry.yaml", attemptsFile("3"))
-		w.rename("conf", "conf.old")
-		w.rename("conf.new", "conf")
-		w.wants("replaced once", 3, "")
-		w.put("conf/retry.yaml", attemptsFile("4"))
-		w.wants("written in the new one", 4, "")
-	})
-}
-
-func TestWatch_ReleaseLink(t *testing.T) {
-	watchFile(t, "current/conf/retry.yaml", func(w *watch) {
-		w.put("releases/1/conf/retry.yaml", attemptsFile("2"))
-		w.put("releases/2/conf/retry.yaml", attemptsFile("3"))
-		w.point("current", "releases/1")
-	}, func(w *watch) {
-		w.point("current", "releases/2")
-		w.wants("pointed to the next release", 3, "")
-		w.put("releases/2/conf/retry.yaml", attemptsFile("4"))
-		w.wants("written there", 4, "")
-	})
-}
-
-func TestWatch_LinkToFile(t *testing.T) {
-	watchFile(t, "retry.yaml", func(w *watch) {
-		w.put("elsewhere/policy", attemptsFile("2"))
-		w.point("retry.yaml", "elsewhere/policy")
-	}, func(w *watch) {
-		w.put("elsewhere/policy", attemptsFile("3"))
-		w.wants("written where the link leads to", 3, "")
-	})
-}
-
-// Kubernetes keeps a ConfigMap in a folder, which a link ..data points to. It replaces the link, and then removes the old
-// folder.
-func TestWatch_ConfigMap(t *testing.T) {
-	watchFile(t, "retry.yaml", func(w *watch) {
-		w.put("..1/retry.yaml", attemptsFile("2"))
-		w.point("..data", "..1")
-		w.point("retry.yaml", filepath.Join("..data", "retry.yaml"))
-	}, func(w *watch) {
-		for _, n := range []string{"3", "4"} {
-			w.put("..v"+n+"/retry.yaml", attemptsFile(n))
-			w.point("..data", "..v"+n)
-			testkit.NoError(t, os.RemoveAll(filepath.Join(w.dir, "..1")))
-			w.wants("swapped", int(n[0]-'0'), "")
+		unary := r.Unary()
+		attempts := func() (n int) {
+			_ = unary(ctx, get, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				n++
+				return status.Error(codes.Unavailable, "down")
+			})
+			return n
+		}
+		if got := attempts(); got != 2 || r.State().Err != nil {
+			t.Errorf("%d attempts, %v", got, r.State().Err)
+		}
+		write("many")
+		for _, want := range []string{"error retry.yaml: a change of the policy file is refused", "error retry.yaml:3:30: methodConfig[0].retryPolicy.maxAttempts: many: must be"} {
+			if w := <-warnings; !strings.HasPrefix(w, want) {
+				t.Errorf("%s; want %s", w, want)
+			}
+		}
+		if e := <-reloads; !strings.HasPrefix(e, "no set [] ") || !strings.Contains(e, "retry.yaml:3:") {
+			t.Errorf("of a bad change: %s", e)
+		}
+		if now := r.State(); now.Policies != first.Policies {
+			t.Errorf("after a bad change: %+v; want %+v", now, first)
+		}
+		if got := attempts(); got != 2 || !strings.Contains(fmt.Sprint(r.State().Err), "retry.yaml:3:") {
+			t.Errorf("after a bad change: %d attempts, %v", got, r.State().Err)
+		}
+		write("7") // more than a Retrier allows, which is a warning to wait for
+		if w := <-warnings; !strings.Contains(w, "is cut to 5") {
+			t.Error(w)
+		}
+		if got := attempts(); got != 5 {
+			t.Errorf("after a good change: %d attempts", got)
+		}
+		now := r.State()
+		if e := <-reloads; e != path+" "+now.Policies.Hash()+" [hash "+first.Policies.Hash()+" → "+now.Policies.Hash()+" maxAttempts of GetOrder 2 → 7] <nil>" {
+			t.Errorf("of a good change: %s", e)
+		}
+		if now.Policies.Hash() == first.Policies.Hash() {
+			t.Errorf("after a good change: %+v, and before it %+v", now, first)
 		}
 	})
 }
 
-// The first half of a file can be a valid file.
-func TestWatch_SlowWriter(t *testing.T) {
-	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
-		var text strings.Builder
-		for _, line := range strings.SplitAfter("maxWaiting: 7\n"+attemptsFile("3")+strings.Repeat("# more\n", 20), "\n") {
-			text.WriteString(line)
-			w.put("retry.yaml", text.String())
-			time.Sleep(time.Second)
-		}
-		if now := w.after(0); len(now) > 0 {
-			w.t.Errorf("while it is written: %+v", now)
-		}
-		w.wants("written", 3, "")
-	})
-}
-
-func TestWatch_AwayForAMoment(t *testing.T) {
-	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
-		w.rename("retry.yaml", "away")
-		time.Sleep(1900 * time.Millisecond)
-		w.rename("away", "retry.yaml")
-		if now := w.after(time.Minute); len(now) > 0 {
-			w.t.Errorf("away for less than two readings: %+v", now)
-		}
-	})
-}
-
-// Another program may change the file after it was loaded and before it is watched.
-func TestWatch_ChangeSinceLoad(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		w := &watch{t: t, dir: dir, path: filepath.Join(dir, "retry.yaml")}
-		w.put("retry.yaml", attemptsFile("2"))
-		loaded := testkit.Must(policy.Load(w.path))(t)
-		w.put("retry.yaml", attemptsFile("3"))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		interceptor.Follow(ctx, w.path, loaded, w.changed)
-		w.wants("loaded", 3, "")
-	})
-}
-
-func TestWatch_MissingFolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		w := &watch{t: t, dir: dir, path: filepath.Join(dir, "none", "retry.yaml")}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		interceptor.Follow(ctx, w.path, testkit.Must(policy.Compile(spec.Config{}))(t), w.changed)
-		w.wants("nothing there", 0, "no such file")
-		w.put("none/retry.yaml", attemptsFile("3"))
-		w.wants("made", 3, "")
-	})
+// A refused file is reported once: without an observer, to the default logger.
+func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "retry.yaml")
+	testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: 7"), 0o600))
+	var text bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	defer slog.SetDefault(before)
+	r := testkit.Must(interceptor.Load(path))(t)
+	want := `level=INFO msg="stagger: ` + path + ": hash: " + r.State().Policies.Hash() + ": changes of the file are not followed until the program starts again; interceptor.Watch follows them\"\n"
+	if got := text.String(); !strings.HasSuffix(got, want) || strings.Count(got, "\n") != 1 {
+		t.Errorf("%s\nwant one line %s", got, want)
+	}
+	text.Reset()
+	var notes []policy.Diagnostic
+	observer := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { notes = append(notes, d) }})
+	testkit.Must(interceptor.Load(path, observer))(t)
+	if len(notes) != 1 || notes[0].Severity != document.SeverityNote || text.Len() > 0 {
+		t.Errorf("%v, logged %s; want one note", notes, &text)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if r, err := interceptor.Watch(ctx, path, observer); err != nil || r == nil || len(notes) != 1 {
+		t.Errorf("Watch: %v, notes %v; want no other", err, notes)
+	}
+	if r, err := interceptor.Watch(ctx, path+".gone", observer); err == nil || r != nil {
+		t.Errorf("Watch of no file: %v, %v; want an error and no Retrier", r, err)
+	}
 }

@@ -4,7 +4,11 @@
 package policy_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log"
+	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
@@ -24,6 +28,32 @@ methodConfig:
 }
 
 var _ = packageComment
+
+// Two Retriers follow one file.
+func ExampleFollow() {
+	follow := func(ctx context.Context, path string) (users, batches *interceptor.Retrier, err error) {
+		set, err := policy.Load(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if users, err = interceptor.New(set); err != nil {
+			return nil, nil, err
+		}
+		if batches, err = interceptor.New(set, interceptor.WithDefaultTimeout(time.Minute)); err != nil {
+			return nil, nil, err
+		}
+		policy.Follow(ctx, path, set, func(set *policy.Set, err error) {
+			if err == nil {
+				err = errors.Join(users.Reload(set), batches.Reload(set))
+			}
+			if err != nil {
+				log.Print(err) // the previous policies apply
+			}
+		})
+		return users, batches, nil
+	}
+	_ = follow
+}
 
 // Parse reports all errors in a file at once, with their place and the remedy.
 func ExampleParse() {

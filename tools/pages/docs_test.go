@@ -430,7 +430,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/works-with.md", "time 6 minutes, timeout 20 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "when the outage is older than 5 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "only in the first 5 s of an outage"},
-		{"interceptor/watch.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "reads the file every two seconds"},
+		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "reads the file every two seconds"},
 		{"tools/ci/growth", "$growth > 2.3", "README.md", "at most 2.3 MiB"},
 	} {
 		if !strings.Contains(read(t, row.file), row.code) {

@@ -70,6 +70,14 @@ func ReadFile(path string) ([]byte, error) {
 	return data, cmp.Or(err, f.Close())
 }
 
+// CheckNoPipe returns an error for a named pipe, which a program that follows a file cannot read again and again.
+func CheckNoPipe(path string) error {
+	if is, err := os.Stat(path); err == nil && is.Mode()&os.ModeNamedPipe != 0 {
+		return fmt.Errorf("%s: is a named pipe: must be a file, which can be read again and again", path)
+	}
+	return nil
+}
+
 // Limits on documents, so that none exhausts a client's memory.
 const (
 	MaxBytes = 1 << 20 // also for the text, aliases included

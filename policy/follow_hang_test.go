@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package interceptor
+package policy
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 // remote is a file on another machine.
@@ -69,7 +67,7 @@ func TestFollower_ReadingHangs(t *testing.T) {
 		began := time.Now()
 		r := new(remote)
 		r.set("maxWaiting: 7", false)
-		f := &follower{path: "retry.yaml", read: r.read, changed: func(s *policy.Set, err error) {
+		f := &follower{path: "retry.yaml", read: r.read, changed: func(s *Set, err error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			report := fmt.Sprint(time.Since(began), " ", err)
@@ -105,7 +103,7 @@ func TestFollower_ReportsOnce(t *testing.T) {
 		f := &follower{path: "retry.yaml", read: func() ([]byte, error) {
 			n++
 			return nil, fmt.Errorf("failure %d: %w", n, errors.ErrUnsupported)
-		}, changed: func(_ *policy.Set, err error) { reports = append(reports, err.Error()) }}
+		}, changed: func(_ *Set, err error) { reports = append(reports, err.Error()) }}
 		ctx, cancel := context.WithCancel(t.Context())
 		go f.run(ctx)
 		time.Sleep(time.Minute)
