@@ -172,7 +172,7 @@ var write = flag.Bool("write", false, "write the differences from peers into the
 // The pages list exactly the differences by design; -write writes them.
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	const page = "../../../docs/evidence/peers.md"
+	const page = "../../docs/evidence/peers.md"
 	for _, p := range []struct {
 		name, page string
 		scenarios  []scenario
