@@ -25,7 +25,7 @@ const (
 // After an error, keep the previous set. Most programs need interceptor.Watch only, which gives each change to its Retrier. Follow is for
 // programs that do more with a change.
 //
-// loaded is the set in use, as [Load] returned it. Follow reports content that differs from the content it last reported, or at first from
+// loaded is the set in use, as [Load] returned it, or nil if there is none. Follow reports content that differs from the content it last reported, or at first from
 // that of loaded. After an error in reading the file, it reports the content even if it is the same.
 //
 // Follow reads the file every two seconds. A change counts when two consecutive readings agree, because a half-written file may be valid:
@@ -39,7 +39,9 @@ func Follow(ctx context.Context, path string, loaded *Set, changed func(*Set, er
 		where = path
 	}
 	f := &follower{path: path, changed: changed, read: func() ([]byte, error) { return readFile(where) }}
-	f.followed = reading{hash: loaded.Hash()}
+	if loaded != nil {
+		f.followed = reading{hash: loaded.Hash()}
+	}
 	f.last = f.followed
 	go f.run(ctx)
 }
