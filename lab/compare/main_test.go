@@ -128,8 +128,8 @@ func TestBounds(t *testing.T) {
 		ratio, kept float64
 		want        string
 	}{
-		{1.18, 162_000, "<nil>"},
-		{1.181, 162_000, "above their bounds: client stream, stagger: processor × 1.181"},
+		{1.21, 162_000, "<nil>"},
+		{1.211, 162_000, "above their bounds: client stream, stagger: processor × 1.211"},
 		{1, 163_000, "above their bounds: client stream, stagger: bytes, beyond gRPC, no retries 163000"},
 	} {
 		shown, err := check([]table{c}, at(x.ratio, x.kept))
