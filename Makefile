@@ -194,7 +194,7 @@ release: ## Make a release of all modules, files and image in a clone, and do wi
 	@tools/ci/release
 
 .PHONY: lint
-lint: vet golangci arrows buf-lint prose kubernetes workflows portable ## Check Go code, the import arrows, the schema, the English of pages, the example's manifests, workflows, and builds for macOS, Windows and 32 bits
+lint: vet golangci arrows buf-lint kubernetes workflows portable ## Check Go code, the import arrows, the schema, the example's manifests, workflows, and builds for macOS, Windows and 32 bits
 
 .PHONY: vet
 vet:
@@ -213,12 +213,6 @@ buf-lint:
 	@$(TOOL) buf lint
 	@$(TOOL) buf format -d --exit-code
 	@tools/ci/breaking env $(TOOL) buf
-
-PROSE := $(wildcard README.md tools/RELEASE.md docs/*.md docs/evidence/*.md budget/redisbudget/README.md)
-
-.PHONY: prose
-prose:
-	@tools/ci/prose $(PROSE)
 
 .PHONY: kubernetes
 kubernetes:

@@ -513,58 +513,6 @@ func headings(page string) []string {
 	return list
 }
 
-const longest = 40 // words of a sentence
-
-// Sentences of more than forty words can't be read at 3 a.m.
-func TestPages_Sentences(t *testing.T) {
-	t.Parallel()
-	texts := pages(t)
-	for _, path := range slices.Sorted(maps.Keys(texts)) {
-		for _, s := range sentences(texts[path]) {
-			if n := len(strings.Fields(s)); n > longest {
-				t.Errorf("%s: a sentence of %d words: %s", path, n, s)
-			}
-		}
-	}
-}
-
-func TestSentences(t *testing.T) {
-	t.Parallel()
-	got := sentences("# A title\n\nOne line,\nand another. A second: `a.b` at 3 a.m. is one. Third?\n\n- a point\n- a second. Two\n\n| a | b. c |\n```go\nx. Y\n```\n")
-	want := []string{"One line, and another", "A second: `a.b` at 3 a.m. is one", "Third", "a point", "a second", "Two"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q\nwant %q", got, want)
-	}
-}
-
-// sentences returns those of a page's paragraphs and lists, without tables, code and headings.
-func sentences(page string) []string {
-	var list []string
-	text := regexp.MustCompile(`(?m)^(#.*|\|.*|<!--.*|    .*)$`).ReplaceAllString(prose(page), "")
-	text = regexp.MustCompile(`(?m)^\s*([-*]|\d+\.) `).ReplaceAllString(text, "\n")
-	for _, paragraph := range regexp.MustCompile(`\n\s*\n`).Split(text, -1) {
-		paragraph = strings.Join(strings.Fields(paragraph), " ")
-		for _, s := range split(paragraph) {
-			if s = strings.Trim(s, " .?!"); s != "" {
-				list = append(list, s)
-			}
-		}
-	}
-	return list
-}
-
-// split splits a paragraph at full stops before a possible start of a sentence.
-func split(paragraph string) []string {
-	var list []string
-	ends := regexp.MustCompile(`[.?!]\**\)? (\p{Lu}|\d|[*_(\[\x60]|stagger\b|gRPC\b)`).FindAllStringIndex(paragraph, -1)
-	from := 0
-	for _, e := range ends {
-		list = append(list, paragraph[from:e[0]])
-		from = e[0] + 1
-	}
-	return append(list, paragraph[from:])
-}
-
 // prose returns a page without its fenced blocks and the marks of figures.
 func prose(page string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")

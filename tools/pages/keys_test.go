@@ -133,3 +133,15 @@ var (
 	}
 	keyBounds = regexp.MustCompile(`^(Required|More than|At least|Not negative|Absent: the |[0-9.]+s? to |.*when absent)`)
 )
+
+// split splits a paragraph at full stops before a possible start of a sentence.
+func split(paragraph string) []string {
+	var list []string
+	ends := regexp.MustCompile(`[.?!]\**\)? (\p{Lu}|\d|[*_(\[\x60]|stagger\b|gRPC\b)`).FindAllStringIndex(paragraph, -1)
+	from := 0
+	for _, e := range ends {
+		list = append(list, paragraph[from:e[0]])
+		from = e[0] + 1
+	}
+	return append(list, paragraph[from:])
+}
