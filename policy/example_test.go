@@ -52,7 +52,11 @@ func ExampleFollow() {
 		})
 		return users, batches, nil
 	}
-	_ = follow
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	_, _, err := follow(ctx, "../examples/orders/retry.yaml")
+	fmt.Println(err)
+	// Output: <nil>
 }
 
 // Parse reports all errors in a file at once, with their place and the remedy.

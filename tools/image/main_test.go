@@ -146,7 +146,9 @@ func run(t *testing.T, image v1.Image, root string) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(lines).ReadString('\n')
-	var at struct{ Listening string }
+	var at struct {
+		Listening string `json:"listening"`
+	}
 	if err := errors.Join(err, json.Unmarshal([]byte(line), &at)); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
