@@ -88,7 +88,8 @@ func shownRows(marked string, t report.Table, off map[string][]Off) map[string][
 	text, _, _ = strings.Cut(text, "\n\n")
 	var header []string
 	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |\n"), " | ")
+		line = strings.TrimSuffix(line, "\n")
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | ")
 		if header == nil {
 			header = cells
 		}

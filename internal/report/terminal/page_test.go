@@ -78,7 +78,7 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	twins := report.Table{Title: "twins", Columns: []string{"client", "> 3", "> 3"}, Rows: [][]string{{"a", "1", "2"}, {"b", "3", ""}}}
-	if err := WriteInto(page, "t", []report.Table{written, bold, twins}); err != nil {
+	if err := WriteInto(page, "t", []report.Table{written, twins, bold}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := Differences(page, "t", []report.Table{twins}, nil); err != nil || len(got) > 0 {
