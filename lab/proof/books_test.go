@@ -87,9 +87,10 @@ type panics struct {
 
 var errFault = errors.New("a panic by chance")
 
-// at panics at random, or ends the goroutine. Unless anywhere is set, it does so only in the application's own goroutines.
-func (f *panics) at(p point, anywhere bool) {
-	if point(f.active.Load())&p == 0 || !f.of(0.02) || !anywhere && !within(guarded) {
+// at panics at random, or ends the goroutine: only in the application's own ones, since elsewhere that ends the program, or leaves a call waiting
+// (docs/not-handled.md).
+func (f *panics) at(p point) {
+	if point(f.active.Load())&p == 0 || !f.of(0.02) || !within(guarded) {
 		return
 	}
 	f.seen.Add(1)
@@ -129,12 +130,12 @@ type ledger struct {
 func (l *ledger) Observe(now time.Time, e budget.Event) {
 	l.Budget.Observe(now, e)
 	if e != budget.EventAttemptFailed {
-		l.at(atBudget, false)
+		l.at(atBudget)
 	}
 }
 
 func (l *ledger) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
-	l.at(atBudget, false)
+	l.at(atBudget)
 	inner, ok := l.Budget.Allow(now, c)
 	if !ok {
 		return nil, false
@@ -149,7 +150,7 @@ func (l *ledger) Allow(now time.Time, c budget.Cause) (ended func(time.Time, bud
 		if inner != nil {
 			inner(now, how)
 		}
-		l.at(atBudget, false)
+		l.at(atBudget)
 	}, true
 }
 
@@ -164,7 +165,7 @@ type circuit struct {
 func (*circuit) Open(context.Context, int) error { return nil }
 
 func (c *circuit) Allow(context.Context, int) (func(error), error) {
-	c.at(atBreaker, false)
+	c.at(atBreaker)
 	if c.of(0.02) {
 		return nil, errors.New("refused by chance")
 	}
@@ -175,7 +176,7 @@ func (c *circuit) Allow(context.Context, int) (func(error), error) {
 			c.add("the breaker is told twice")
 		}
 		c.running.Add(-1)
-		c.at(atBreaker, false)
+		c.at(atBreaker)
 	}, nil
 }
 
@@ -206,7 +207,7 @@ func listener(f *panics) interceptor.Observer {
 		}
 		event(s)
 		s.busy.Store(false)
-		f.at(atObserver, false)
+		f.at(atObserver)
 	}
 	return interceptor.Observer{
 		Attempt: func(ctx context.Context, e interceptor.Event) {

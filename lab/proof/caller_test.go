@@ -125,7 +125,7 @@ func (c *caller) options() []grpc.CallOption {
 			c.told.Lock()
 			c.finished = append(c.finished, err)
 			c.told.Unlock()
-			c.at(atFinish, false)
+			c.at(atFinish)
 		}),
 		grpc.MaxCallSendMsgSize(1000),
 	}
@@ -137,7 +137,7 @@ func (c *caller) options() []grpc.CallOption {
 	}
 	if c.resumes {
 		opts = append(opts, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
-			c.at(atResume, false)
+			c.at(atResume)
 			return wrapperspb.String(c.name + ">0"), c.of(0.8)
 		}))
 	}

@@ -93,7 +93,7 @@ func (w *weather) seen(a testserver.Attempt) {
 
 // insideUnary is an inner interceptor that sometimes answers itself, or panics.
 func (w *weather) insideUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	w.at(atOpening, true)
+	w.at(atOpening)
 	if err := w.own(ctx); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (w *weather) insideUnary(ctx context.Context, method string, req, reply any
 		return w.abandon(ctx, func() { _ = invoke(ctx, method, stamped, reply, cc, w.left(opts)...) })
 	}
 	err := invoke(ctx, method, stamped, reply, cc, w.left(opts)...)
-	w.at(atOpening, true)
+	w.at(atOpening)
 	return err
 }
 
@@ -158,7 +158,7 @@ func withoutListeners(opts []grpc.CallOption) (left []grpc.CallOption) {
 }
 
 func (w *weather) insideStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	w.at(atOpening, true)
+	w.at(atOpening)
 	if err := w.own(ctx); err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (w *weather) insideStream(ctx context.Context, desc *grpc.StreamDesc, cc *g
 	if err != nil {
 		return nil, err
 	}
-	w.at(atOpening, true)
+	w.at(atOpening)
 	return stamper{stream, w}, nil
 }
 
@@ -177,7 +177,7 @@ type stamper struct {
 }
 
 func (s stamper) SendMsg(m any) error {
-	s.at(atSending, true)
+	s.at(atSending)
 	if s.of(0.01) {
 		return status.Error(codes.Unavailable, "from inside")
 	}
@@ -185,19 +185,19 @@ func (s stamper) SendMsg(m any) error {
 		m.Value += "+"
 	}
 	err := s.ClientStream.SendMsg(m)
-	s.at(atSending, true)
+	s.at(atSending)
 	return err
 }
 
 func (s stamper) RecvMsg(m any) error {
-	s.at(atReceiving, true)
+	s.at(atReceiving)
 	err := s.ClientStream.RecvMsg(m)
-	s.at(atReceiving, true)
+	s.at(atReceiving)
 	return err
 }
 
 func (s stamper) Header() (metadata.MD, error) {
-	s.at(atHeader, true)
+	s.at(atHeader)
 	return s.ClientStream.Header()
 }
 
@@ -207,11 +207,11 @@ type codec struct{ *panics }
 func (codec) Name() string { return "proto" }
 
 func (c codec) Marshal(m any) ([]byte, error) {
-	c.at(atCodec, true)
+	c.at(atCodec)
 	return proto.Marshal(m.(proto.Message))
 }
 
 func (c codec) Unmarshal(data []byte, m any) error {
-	c.at(atCodec, true)
+	c.at(atCodec)
 	return proto.Unmarshal(data, m.(proto.Message))
 }

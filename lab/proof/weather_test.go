@@ -63,7 +63,7 @@ func (s *storm) start(t *testing.T) *weather {
 		interceptor.WithObserver(listener(panics)), interceptor.WithBudget("", func(string) budget.Budget { return w.ledger }), interceptor.WithMaxReplayBytes(kept),
 		interceptor.WithBreaker(func(string, string) interceptor.Gate { return w.circuit }),
 		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
-			panics.at(atClassifier, false)
+			panics.at(atClassifier)
 			if m, ok := reply.(*wrapperspb.StringValue); ok && m.GetValue() == "not yet" {
 				return interceptor.VerdictRetry
 			}
