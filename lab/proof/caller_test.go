@@ -56,7 +56,7 @@ type caller struct {
 func (w *weather) call(k kind, name string) *caller {
 	c := &caller{weather: w, name: name, kind: k}
 	c.resumes, c.leaves = k == serverStream && c.of(0.3) && !w.unsafe, k != unary && c.of(0.1)
-	c.story = &story{findings: w.findings, name: name, most: w.most, single: w.most < 2, attempts: map[int]bool{}}
+	c.story = &story{findings: w.findings, name: name, most: w.most, single: w.most < 2, parallel: hasParallel(w.spec), attempts: map[int]bool{}}
 	if c.resumes {
 		c.story.most = 1000 // each message restarts the attempts
 	}

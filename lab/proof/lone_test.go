@@ -191,7 +191,7 @@ func (l *lone) play(t *testing.T) string {
 		conn := server.Dial(t, append(retrier.DialOptions(), soon, grpc.WithChainStreamInterceptor(inner))...)
 
 		p := testkit.Must(policy.CompileOne(l.spec))(t)
-		told := &story{findings: f, name: "the stream", most: p.MaxAttempts(), attempts: map[int]bool{}}
+		told := &story{findings: f, name: "the stream", most: p.MaxAttempts(), parallel: p.Watched(), attempts: map[int]bool{}}
 		told.single = told.most < 2 || l.mode == policy.ModeOff
 		seen := l.live(context.WithValue(context.Background(), storyKey{}, told), conn, func() {
 			if n := attempts.running(); n > 0 && !told.single {

@@ -67,6 +67,11 @@ func drawStorm(d *draws) *storm {
 	return s
 }
 
+// hasParallel reports whether a policy's attempts may be slow, so that others may run next to them.
+func hasParallel(p spec.Policy) bool {
+	return p.Hedge != nil || p.Retry != nil && p.Retry.PerAttemptTimeout > 0
+}
+
 // drawSpec draws a policy.
 func drawSpec(d *draws) spec.Policy {
 	var drawn spec.Policy
