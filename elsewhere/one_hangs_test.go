@@ -118,9 +118,9 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 					success, perCall := float64(got.ok)/float64(got.calls), float64(got.requests)/float64(got.calls)
 					least := 0.96 // without retries, 67 % succeed
 					if balancing == plainRoundRobin {
-						// The first extra attempt takes the whole bucket, and one of three is for nothing: 95.5 to 96.9 % at 5 calls a
-						// second, 93.0 to 95.2 % at 20.
-						least = map[float64]float64{5: 0.945, 20: 0.92}[perSecond]
+						// The first extra attempt takes the whole bucket, and one of three is for nothing: 94.1 to 97.2 % at 5 calls a
+						// second, 91.9 to 95.2 % at 20.
+						least = map[float64]float64{5: 0.93, 20: 0.91}[perSecond]
 					}
 					t.Logf("%.1f %% succeed with %.2f requests a call; the others: %v", 100*success, perCall, got.reasons)
 					if success < least || perCall > 1.7 {
