@@ -24,7 +24,8 @@ func TestKeepConnected(t *testing.T) {
 		began, lost := time.Now(), errors.New("lost")
 		var at []int // seconds
 		err := keepConnected(ctx, b, func(context.Context) error {
-			if at = append(at, int(time.Since(began)/time.Second)); len(at) == 4 {
+			at = append(at, int(time.Since(began)/time.Second))
+			if len(at) == 4 {
 				time.Sleep(5 * time.Second) // the one good connection
 			}
 			return lost
@@ -48,7 +49,8 @@ func TestRepeat(t *testing.T) {
 		began := time.Now()
 		var at []time.Duration
 		repeat(ctx, time.Minute, onFailure, func(context.Context) error {
-			if at = append(at, time.Since(began)); len(at) < 4 {
+			at = append(at, time.Since(began))
+			if len(at) < 4 {
 				return errors.New("unavailable")
 			}
 			return nil

@@ -201,7 +201,8 @@ func embolden(rows [][]string, column int, less bool) {
 	own := number(rows[len(rows)-1])
 	for _, row := range rows[1 : len(rows)-1] {
 		figure := number(row)
-		if row[column] = strings.Trim(row[column], "*"); !less && figure > own+0.95 || less && figure < own-0.015 {
+		row[column] = strings.Trim(row[column], "*")
+		if !less && figure > own+0.95 || less && figure < own-0.015 {
 			row[column] = "**" + row[column] + "**"
 		}
 	}
