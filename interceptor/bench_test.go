@@ -26,6 +26,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -35,7 +36,7 @@ func fiftyMethods(tb testing.TB) *policy.Set {
 	tb.Helper()
 	config := spec.Config{}
 	for i := range 50 {
-		retry := spec.UsualRetry()
+		retry := policytest.UsualRetry()
 		config.Methods = append(config.Methods, spec.MethodConfig{
 			Names:  []string{fmt.Sprintf("/acme.orders.v1.OrderService/Method%02d", i)},
 			Policy: spec.Policy{Retry: &retry},

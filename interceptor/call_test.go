@@ -35,6 +35,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -189,7 +190,7 @@ func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	evenly := interceptor.WithRandom(func() float64 { return math.Mod(float64(drawn.Add(1))*math.Phi, 1) })
 	// gRPC connects again 1 s, 2.6 s and 5.16 s after it has lost the connection, always.
 	steady := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, MaxDelay: time.Minute}})
-	conn := server.Dial(t, append(mustNew(t, mustSet(t, config(spec.UsualRetry())), quiet, evenly).DialOptions(), steady)...)
+	conn := server.Dial(t, append(mustNew(t, mustSet(t, config(policytest.UsualRetry())), quiet, evenly).DialOptions(), steady)...)
 	var running sync.WaitGroup
 	for i := range calls {
 		if i == 500 {
@@ -292,7 +293,7 @@ func TestConnectionWait_Cause(t *testing.T) {
 					server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&cert)))
 					go func() { _ = server.Serve(lis) }()
 					defer server.Stop()
-					conn := over(t, mustNew(t, mustSet(t, config(spec.UsualRetry())), quiet), lis,
+					conn := over(t, mustNew(t, mustSet(t, config(policytest.UsualRetry())), quiet), lis,
 						grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{ServerName: "orders.acme.test", RootCAs: roots})))
 					began := time.Now()
 					err := scene{conn: conn}.once(t.Context(), kind, get)

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -269,7 +269,7 @@ func TestOutage_Workers(t *testing.T) {
 	testkit.Long(t)
 	for name, fault := range map[string]testserver.Step{"hangs": testserver.Hang(), "fails": down()} {
 		t.Run(name, func(t *testing.T) {
-			retry := spec.UsualRetry()
+			retry := policytest.UsualRetry()
 			retry.PerAttemptTimeout = 200 * ms
 			play(t, config(retry), func(t *testing.T, s scene) {
 				const workers = 8
@@ -353,7 +353,7 @@ type inboundRestart struct {
 func (r *inboundRestart) play(t *testing.T, deadline, away time.Duration) {
 	last := testserver.Start(t)
 	last.On("*", text("here"))
-	retrier := mustNew(t, mustSet(t, config(spec.UsualRetry())), quiet)
+	retrier := mustNew(t, mustSet(t, config(policytest.UsualRetry())), quiet)
 	below := last.Dial(t, retrier.DialOptions()...)
 	middle := testserver.Start(t, testserver.ServerOptions(retrier.ServerOptions()...),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, below, true) })))

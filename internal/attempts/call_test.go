@@ -13,6 +13,7 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -20,7 +21,7 @@ import (
 func tracePolicies(t testing.TB) map[string]*policy.Policy {
 	t.Helper()
 	retry := func(change func(*spec.Retry)) spec.Policy {
-		r := spec.UsualRetry()
+		r := policytest.UsualRetry()
 		r.MaxAttempts, r.RetryableStatusCodes = 3, []codes.Code{codes.Unavailable}
 		r.Backoff = backoff.Config{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
 		change(&r)

@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -222,7 +223,7 @@ func modelPolicies() []*policy.Policy {
 		return b
 	}
 	retry := func() *spec.Retry {
-		r := spec.UsualRetry()
+		r := policytest.UsualRetry()
 		r.MaxAttempts, r.Backoff = 2+random.IntN(4), randomBackoff()
 		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted}
 		if one(3) {

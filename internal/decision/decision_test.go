@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -311,7 +312,7 @@ func TestDecideAllocations(t *testing.T) {
 }
 
 func ExampleDecide() {
-	retry := spec.UsualRetry()
+	retry := policytest.UsualRetry()
 	p, err := policy.CompileOne(spec.Policy{Retry: &retry})
 	if err != nil {
 		fmt.Println(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,7 +24,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 		"all attempts wait": {new(true), 0},
 		"no attempt waits":  {new(false), 0},
 	} {
-		p := compiled(t, spec.Policy{WaitForReady: row.ready, Retry: new(spec.UsualRetry())})
+		p := compiled(t, spec.Policy{WaitForReady: row.ready, Retry: new(policytest.UsualRetry())})
 		if p.MaxConnectionWait() != row.wait {
 			t.Errorf("%s: %v; want %v", name, p.MaxConnectionWait(), row.wait)
 		}
@@ -35,7 +36,7 @@ func TestPolicyBackoff(t *testing.T) {
 	t.Parallel()
 	hedge := spec.Hedge{MaxAttempts: 2}
 	p := compiled(t, spec.Policy{Hedge: &hedge})
-	if got, want := decision.BackoffOf(p), spec.UsualRetry().Backoff; got != want {
+	if got, want := decision.BackoffOf(p), policytest.UsualRetry().Backoff; got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 	if got := decision.BackoffOf(mustPolicy(t, nil)).Initial; got != 100*ms {

@@ -30,6 +30,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -67,7 +68,7 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{Server: testserver.Start(t)}
-		retry := spec.UsualRetry()
+		retry := policytest.UsualRetry()
 		entry := func(name string, s spec.Policy) spec.MethodConfig {
 			s.Retry = &retry
 			return spec.MethodConfig{Names: []string{name}, Policy: s}

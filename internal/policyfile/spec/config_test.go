@@ -17,12 +17,13 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // goodConfig returns a valid config that each row of the test breaks.
 func goodConfig() spec.Config {
-	retry := spec.UsualRetry()
+	retry := policytest.UsualRetry()
 	retry.Budget = "b"
 	return spec.Config{
 		Methods: []spec.MethodConfig{{
@@ -221,7 +222,7 @@ func TestConfigRules(t *testing.T) {
 func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
 	slow := backoff.Config{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
-	retry := spec.UsualRetry()
+	retry := policytest.UsualRetry()
 	retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
 	config := spec.Config{
 		Methods: []spec.MethodConfig{{

@@ -13,13 +13,14 @@ import (
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // TestNewRefusesBoth has a spec that retries and hedges.
 func TestNewRefusesBoth(t *testing.T) {
 	t.Parallel()
-	retry := spec.UsualRetry()
+	retry := policytest.UsualRetry()
 	const want = "hedgingPolicy: is given together with retryPolicy: keep one of the two"
 	if _, err := policy.CompileOne(spec.Policy{Retry: &retry, Hedge: &spec.Hedge{MaxAttempts: 2}}); err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
@@ -40,7 +41,7 @@ func TestNew_MinDelay(t *testing.T) {
 // Policies are equal, in whatever order codes are listed.
 func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
-	retry := spec.UsualRetry()
+	retry := policytest.UsualRetry()
 	retry.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
 	p := testkit.Must(policy.CompileOne(spec.Policy{Retry: &retry}))(t)
 	if got := p.Compiled().Retry.RetryableStatusCodes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
