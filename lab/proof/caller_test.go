@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type caller struct {
 	until   time.Time
 	cancels context.CancelFunc // called before the application's next call after until; may be nil
 	slack   time.Duration      // how long after until that may be
+	limit   string             // of bytes to keep; -1: gRPC's
 	resumes bool
 	leaves  bool // the application doesn't receive to the end
 	drained bool // it received after its context ended: received messages are delivered, the end is the context's
@@ -61,7 +63,8 @@ func (w *weather) call(k kind, name string) *caller {
 		c.story.most = 1000 // each message restarts the attempts
 	}
 	ctx := context.WithValue(context.Background(), storyKey{}, c.story)
-	ctx = metadata.AppendToOutgoingContext(ctx, "call", name, "kind", string(k))
+	c.limit = strconv.Itoa([]int{-1, -1, -1, 0, 40, 1 << 16}[c.below(6)])
+	ctx = metadata.AppendToOutgoingContext(ctx, "call", name, "kind", string(k), "limit", c.limit)
 	c.until = time.Now().Add(time.Minute)
 	if d := c.upTo(500*ms) + ms; c.of(0.7) { // not 0: two timers at once crash Go 1.26's race detector in a bubble
 		c.until = time.Now().Add(d)
@@ -132,8 +135,8 @@ func (c *caller) options() []grpc.CallOption {
 	if c.points&atCodec != 0 {
 		opts = append(opts, grpc.ForceCodec(codec{c.panics}))
 	}
-	if c.of(0.5) {
-		opts = append(opts, grpc.MaxRetryRPCBufferSize([]int{0, 40, 1 << 16}[c.below(3)]))
+	if n, _ := strconv.Atoi(c.limit); n >= 0 {
+		opts = append(opts, grpc.MaxRetryRPCBufferSize(n))
 	}
 	if c.resumes {
 		opts = append(opts, interceptor.Resume(func(proto.Message) (proto.Message, bool) {

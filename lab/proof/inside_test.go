@@ -83,7 +83,11 @@ func (w *weather) seen(a testserver.Attempt) {
 	}
 	for i, data := range a.Requests {
 		want := fmt.Sprintf("%s>%d+", strings.Join(a.Metadata["call"], ""), i)
-		if got := decoded(data); got != want && !strings.HasPrefix(got, "garbled") {
+		got := decoded(data)
+		if a.Metadata.Get("limit")[0] == "0" && got == want+"+" { // not kept, so it is sent as the inner interceptor left it
+			continue
+		}
+		if got != want && !strings.HasPrefix(got, "garbled") {
 			w.add("attempt %d of %v received %s; want %s", a.Number, a.Metadata["call"], got, want)
 		} else if got != want {
 			w.add("attempt %d of %v received garbage: %x", a.Number, a.Metadata["call"], data)
@@ -98,8 +102,8 @@ func (w *weather) insideUnary(ctx context.Context, method string, req, reply any
 		return err
 	}
 	stamped := wrapperspb.String(req.(*wrapperspb.StringValue).GetValue() + "+")
-	if w.of(0.02) {
-		return w.abandon(ctx, func() { _ = invoke(ctx, method, stamped, reply, cc, w.left(opts)...) })
+	if w.of(0.02) { // gRPC may still write its reply when the next attempt has begun, so it gets one of its own
+		return w.abandon(ctx, func() { _ = invoke(ctx, method, stamped, new(wrapperspb.StringValue), cc, w.left(opts)...) })
 	}
 	err := invoke(ctx, method, stamped, reply, cc, w.left(opts)...)
 	w.at(atOpening)
