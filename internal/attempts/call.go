@@ -95,7 +95,7 @@ type ending struct {
 	answer          answer
 	reason          policy.Reason    // why no attempt follows
 	lastRefusal     policy.Reason    // why no attempt was sent after a slow one, or when it was due; "": one was
-	lastServerError answer           // before the answer
+	lastServerError answer           // before the answer, of an attempt that was not cancelled for another one
 	reached         bool             // a server has seen one of its attempts
 	answers         evidence.Summary // of the last decision
 	slow            bool             // an attempt took longer than its own timeout
@@ -180,7 +180,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Unsent && c.pending.state != disconnected {
 		c.connect = Never // there was a connection: the next wait for one is another
 	}
-	if r.Err != nil && !r.Local && c.state != chosen {
+	if r.Err != nil && !r.Local && c.state != chosen && a.cancelled != outrun {
 		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
 	if r.Unsent {

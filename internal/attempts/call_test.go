@@ -423,7 +423,7 @@ const traces = `
 # hedge: stream: a message after the caller has gone makes its attempt the answer, not one that fails beside it
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 105 stop cancelled;
 	105 end 3 NOT_FOUND; 105 commit 1 message → true, cancel 2; 106 end 2 UNAV;
-	107 end 1 cut → over cancelled, = 1, last Unavailable | Ws Ws - - E-
+	107 end 1 cut → over cancelled, = 1, last NotFound | Ws Ws - - E-
 # beside: followed, with a stop: the pending attempt is given up
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
 	460 end 1 UNAV push=-1 → (pushback_stop); 550 wake; 560 end 2 OK → over succeeded, = 2 | ( Ws ) ( Ws F ) R - E+

@@ -63,7 +63,7 @@ type model struct {
 	last      int // the attempt whose end is the answer so far; 0: none
 	lastErr   error
 	lastLocal bool  // it was what became of a context
-	said      error // the last error of a server before the call was answered
+	said      error // the last error of a server, but of attempts that had lost, before the call was answered
 	saidBy    int
 }
 
