@@ -676,7 +676,7 @@ func (StatusCode) EnumDescriptor() ([]byte, []int) {
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
 type PolicyFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The load balancing policy of connections, by its older key. It applies if loadBalancingConfig
+	// gRPC. The load balancing policy, by its older key. It applies if loadBalancingConfig
 	// is absent, or the program has none of its policies.
 	LoadBalancingPolicy string `protobuf:"bytes,1,opt,name=load_balancing_policy,json=loadBalancingPolicy,proto3" json:"load_balancing_policy,omitempty"`
 	// gRPC. The settings of methods. A method uses the most specific entry that names
@@ -686,7 +686,7 @@ type PolicyFile struct {
 	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. The load balancing policies of connections. gRPC uses the first one that the program has.
+	// gRPC. The load balancing policies. gRPC uses the first one that the program has.
 	// Retrier.DialOptions sets it as the default service config, in place of one before these options,
 	// and it may connect to all backends. If the program has none of them, it is left out with a warning.
 	// A program whose file names stagger_retry_elsewhere must import package elsewhere.
@@ -1118,7 +1118,7 @@ func (x *Name) GetMethod() string {
 // RetryPolicy is gRPC's retryPolicy (gRFC A6) with stagger's keys.
 type RetryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2. Above maxAttemptsLimit
+	// gRPC. The maximum number of attempts, including the first. Required, at least 2. Above maxAttemptsLimit
 	// it is cut to that, with a warning.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The first backoff before jitter. Required, more than 0.
@@ -1141,8 +1141,8 @@ type RetryPolicy struct {
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
 	// stagger. What happens when the per-attempt timeout fires.
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
-	// stagger. The budget that pays for this policy's extra attempts: a name from budgets,
-	// or NONE for no limit. Absent: retryThrottling if the file has it, else the default budget
+	// stagger. The budget that pays for extra attempts: a name from budgets, or NONE for no limit.
+	// Absent: retryThrottling if the file has it, else the default budget
 	// (a bucket with the default numbers, one for each target).
 	Budget string `protobuf:"bytes,1005,opt,name=budget,proto3" json:"budget,omitempty"`
 	// stagger. The longest delay that a server may request. A longer one ends the call with the
@@ -1314,10 +1314,9 @@ func (x *RetryPolicy) GetPerAttemptRecvTimeout() *durationpb.Duration {
 // CodePolicy has the separate settings of some codes.
 type CodePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The codes, each of which retryableStatusCodes must list. Required.
+	// stagger. Codes of retryableStatusCodes. Required.
 	Codes []StatusCode `protobuf:"varint,1,rep,packed,name=codes,proto3,enum=stagger.policy.v1.StatusCode" json:"codes,omitempty"`
-	// stagger. The maximum number of attempts of a call that failed with one of the codes: 1 to the
-	// policy's. Absent: the policy's.
+	// stagger. The maximum number of attempts after these codes, up to the policy's. Absent: the policy's.
 	MaxAttempts *uint32 `protobuf:"varint,2,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
 	// stagger. The first backoff after these codes, before jitter. More than 0. Absent: the policy's.
 	InitialBackoff *durationpb.Duration `protobuf:"bytes,3,opt,name=initial_backoff,json=initialBackoff,proto3" json:"initial_backoff,omitempty"`
@@ -1428,7 +1427,7 @@ func (x *CodePolicy) GetOnlyWithServerDelay() bool {
 // the next attempt is sent immediately after a failure that isn't fatal.
 type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2.
+	// gRPC. The maximum number of attempts, including the first. Required, at least 2.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The time between one attempt and the next. Not negative; absent or 0s sends all at once.
 	HedgingDelay *durationpb.Duration `protobuf:"bytes,2,opt,name=hedging_delay,json=hedgingDelay,proto3" json:"hedging_delay,omitempty"`
@@ -1532,8 +1531,8 @@ func (x *HedgingPolicy) GetMaxConnectionWait() *durationpb.Duration {
 // histogram for each method and target.
 type HedgingQuantile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The share of calls that get a response before the delay: 0.95 sends a hedge in about 5 of 100
-	// calls. Required, more than 0 and less than 1, at most four decimals.
+	// stagger. The share of calls that get a response before the delay: with 0.95, about 5 of 100 calls are
+	// hedged. Required, more than 0 and less than 1, at most four decimals.
 	Quantile float64 `protobuf:"fixed64,1,opt,name=quantile,proto3" json:"quantile,omitempty"`
 	// stagger. The shortest delay, so that a fast method isn't hedged without need. More than 0; 0.001s when
 	// absent.
@@ -1766,15 +1765,15 @@ type BucketBudget struct {
 	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 4 when absent. With 0 it is empty at first and time
 	// adds nothing: it holds only what the successes of 5 seconds add.
 	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
-	// stagger. What a call that succeeds adds, in retries: 0.1 is a tenth of one. 0 to 10, at most four decimals; 0.1 when absent.
+	// stagger. What a successful call adds, in retries. 0 to 10, at most four decimals; 0.1 when absent.
 	PerSuccess *float64 `protobuf:"fixed64,2,opt,name=per_success,json=perSuccess,proto3,oneof" json:"per_success,omitempty"`
-	// stagger. The cost of a hedge, and of a retry in place of a slow attempt. It is more than 1 because the server may work on both
+	// stagger. The cost of an attempt after a slow one, in parallel or in its place. It is more than 1 because the server may work on both
 	// attempts. 1 to 1000, at most four decimals; 4 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
 	// stagger. What a successful retry or hedge refunds, as a multiple of its cost. It is successful if a server responds within the attempt's
 	// own timeout (at any time if it has none), with OK, or with an error about the request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
-	// stagger. The content up to which refunds fill the bucket, if that is more than its usual size. 0 to 1000000, at most four decimals; 24 when absent.
+	// stagger. How far refunds fill the bucket, if that is more than its size. 0 to 1000000, at most four decimals; 24 when absent.
 	RefundSize    *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
