@@ -17,15 +17,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file answers one question: may stagger make a message for a codec? docs/hedging.md has the answers
-// as a table, and TestMessage iterates over it.
+// This file answers one question: may stagger make a message for a codec? docs/hedging.md has the rules, and
+// TestMessage the cases.
 //
 //   - A new message always has the type of one that the application itself has passed for the same purpose. The type never
 //     comes from a descriptor, and no message is made only to be discarded.
 //   - Protobuf makes its messages. Every codec that accepts the application's message accepts these.
 //   - No message of any other type is made, those of protobuf's API v1 included.
-//   - Attempts of streams run in parallel only with gRPC's own codec: the type of replies is unknown until
-//     the application calls RecvMsg.
 //
 // WithNewReply covers all other cases.
 

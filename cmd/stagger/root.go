@@ -158,7 +158,7 @@ func keysTopic() *cobra.Command {
 		Use:   "keys",
 		Short: "All keys of a policy file",
 		Long: `All keys of a policy file, each with its values, default and range. "gRPC" marks those that
-other gRPC clients know as well.
+other gRPC clients know as well. Seconds are more than 0 unless the key says otherwise.
 ` + keys,
 	}
 }

@@ -6,7 +6,6 @@ package otelstagger_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,22 +38,8 @@ func packageComment(ctx context.Context, target string, options opentelemetry.Op
 	}, retrier.DialOptions()...)...)
 }
 
-func pageMetrics(ctx context.Context, meterProvider metric.MeterProvider) (*interceptor.Retrier, error) {
-	return interceptor.Watch(ctx, "retry.yaml", otelstagger.WithMetrics(meterProvider))
-}
-
 func pageTraces(ctx context.Context, meterProvider metric.MeterProvider, tracerProvider trace.TracerProvider) (*interceptor.Retrier, error) {
 	return interceptor.Watch(ctx, "retry.yaml", otelstagger.WithMetrics(meterProvider), otelstagger.WithTraces(tracerProvider))
-}
-
-func pageOrder(target string, creds credentials.TransportCredentials, options opentelemetry.Options,
-	retrier *interceptor.Retrier,
-) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target, slices.Concat(
-		[]grpc.DialOption{opentelemetry.DialOption(options)}, // gRPC's: before the Retrier's
-		retrier.DialOptions(),
-		[]grpc.DialOption{grpc.WithTransportCredentials(creds)},
-	)...)
 }
 
 // docs/set-up.md shows it; make newuser runs that page's program.
@@ -67,7 +52,7 @@ func pageWithoutDialOptions(target string, creds credentials.TransportCredential
 	return conn, err
 }
 
-var _ = []any{packageComment, pageMetrics, pageTraces, pageOrder, pageWithoutDialOptions}
+var _ = []any{packageComment, pageTraces, pageWithoutDialOptions}
 
 func ExampleWithMetrics() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider()), otelstagger.WithTraces(tracenoop.NewTracerProvider()))

@@ -421,7 +421,6 @@ func TestPages_Bounds(t *testing.T) {
 		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/runbook.md", "`maxWaiting` (10,000)"},
 		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/runbook.md", "`maxConnectionWait` (3 s)"},
 		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "up to 3 s each (`maxConnectionWait`)"},
-		{"observe/log.go", "longestError = 1024", "docs/observability.md", "at most 1,024 bytes of an error's text"},
 		{"interceptor/call_engine.go", "inboundShare = 0.75", "docs/chains.md", "at most three quarters of the time to its deadline"},
 		{
 			"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",

@@ -19,7 +19,7 @@ import (
 func TestKeysPage(t *testing.T) {
 	t.Parallel()
 	var table, plain strings.Builder
-	table.WriteString("\n| key | value | default | range | meaning | known to |\n| --- | --- | --- | --- | --- | --- |\n")
+	table.WriteString("\n| key | value | meaning | known to |\n| --- | --- | --- | --- |\n")
 	rows := 0
 	source := read(t, "proto/stagger/policy/v1/policy.proto")
 	for _, message := range regexp.MustCompile(`(?ms)^message (\w+) \{\n(.*?)^\}`).FindAllStringSubmatch(source, -1) {
@@ -47,24 +47,13 @@ func TestKeysPage(t *testing.T) {
 // plainRow returns a row of the table as text of at most 100 columns.
 func plainRow(row string) string {
 	cells := strings.Split(strings.Trim(strings.ReplaceAll(row, "`", ""), "| \n"), " | ")
-	for len(cells) < 6 {
-		cells = append(cells, "")
+	facts, meaning := cells[1], cells[2]
+	if len(cells) == 4 {
+		facts += "; " + cells[3]
 	}
-	for i := range cells {
-		cells[i] = strings.Trim(cells[i], " |")
-	}
-	facts := []string{cells[1], "", cells[3], cells[5]}
-	switch cells[2] {
-	case "":
-	case "required":
-		facts[1] = cells[2]
-	default:
-		facts[1] = "default " + cells[2]
-	}
-	facts = slices.DeleteFunc(facts, func(f string) bool { return f == "" })
-	text := "  " + cells[0] + "  " + strings.Join(facts, "; ") + "\n"
+	text := "  " + cells[0] + "  " + facts + "\n"
 	line := "     "
-	for word := range strings.FieldsSeq(cells[4]) {
+	for word := range strings.FieldsSeq(strings.Trim(meaning, " |")) {
 		if len(line)+1+len(word) > 100 {
 			text, line = text+line+"\n", "     "
 		}
@@ -81,14 +70,14 @@ func keysOf(source, message string) string {
 	for _, f := range regexp.MustCompile(`(?m)^ +(?:repeated )?`+message+` (\w+) = `).FindAllStringSubmatch(source, -1) {
 		keys = append(keys, "`"+keyName(f[1])+"`")
 	}
-	return fmt.Sprintf("| **%s** | | | | | |\n", cmp.Or(strings.Join(keys, ", "), "the file"))
+	return fmt.Sprintf("| **%s** | | | |\n", cmp.Or(strings.Join(keys, ", "), "the file"))
 }
 
 func keyName(field string) string {
 	return regexp.MustCompile(`_[a-z]`).ReplaceAllStringFunc(field, func(s string) string { return strings.ToUpper(s[1:]) })
 }
 
-// keyRow returns a key's row: the comment's first sentence, its sentence about values, and who knows the key.
+// keyRow returns a key's row: its type, default and range, the comment's first sentence, and who knows the key.
 func keyRow(source, comment, repeated, kind, field string) string {
 	sentences := split(strings.TrimPrefix(strings.TrimPrefix(comment, "stagger. "), "gRPC. "))
 	var usual, bounds, grpc string
@@ -123,13 +112,20 @@ func keyRow(source, comment, repeated, kind, field string) string {
 	}
 	bounds = regexp.MustCompile(`, at most \w+ decimals`).ReplaceAllString(bounds, "")
 	says := regexp.MustCompile(` \([^)]*\)|, so that .*|: accepted with .*`).ReplaceAllString(strings.Trim(sentences[0], " ."), "")
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |\n", keyName(field), kind, usual, bounds, says, grpc)
+	if usual != "" && usual != "required" {
+		usual = "default " + usual
+	}
+	if kind == "seconds" && bounds == "more than 0" { // as the page says of all
+		bounds = ""
+	}
+	facts := slices.DeleteFunc([]string{kind, usual, bounds}, func(f string) bool { return f == "" })
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", keyName(field), strings.Join(facts, "; "), says, grpc)
 }
 
 var (
 	keyTypes = map[string]string{
 		"StatusCode": "code", "google.protobuf.Duration": "seconds", "google.protobuf.ListValue": "[…]", "google.protobuf.Struct": "{…}",
-		"string": "text", "uint32": "integer", "double": "number", "bool": "boolean",
+		"string": "string", "uint32": "integer", "double": "number", "bool": "boolean",
 	}
 	keyBounds = regexp.MustCompile(`^(Required|More than|At least|Not negative|Absent: the |[0-9.]+s? to |.*when absent)`)
 )

@@ -252,7 +252,7 @@ func TestOverloadPage_TwoSpeeds(t *testing.T) {
 	for remedy, after := range map[string]float64{
 		"[Find that backend and stop it]":                               playTwoSpeeds(t, "0.1s", "0.1s", true),
 		"Raise `perAttemptTimeout` above nine of ten responses of both": playTwoSpeeds(t, "0.6s", "0.6s", false),
-		"Make the slow calls with a policy of their own":                playTwoSpeeds(t, "0.1s", "0.6s", false),
+		"Give the slow calls a policy with a longer timeout":            playTwoSpeeds(t, "0.1s", "0.6s", false),
 	} {
 		var shown, shownAfter float64
 		_, err := fmt.Sscanf(remedyCell(t, remedy), "%f → %f %%", &shown, &shownAfter)

@@ -676,7 +676,7 @@ func (StatusCode) EnumDescriptor() ([]byte, []int) {
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
 type PolicyFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The load balancing policy of connections, by its older key. It applies if loadBalancingConfig
+	// gRPC. The load balancing policy, by its older key. It applies if loadBalancingConfig
 	// is absent, or the program has none of its policies.
 	LoadBalancingPolicy string `protobuf:"bytes,1,opt,name=load_balancing_policy,json=loadBalancingPolicy,proto3" json:"load_balancing_policy,omitempty"`
 	// gRPC. The settings of methods. A method uses the most specific entry that names
@@ -686,7 +686,7 @@ type PolicyFile struct {
 	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. The load balancing policies of connections: gRPC uses the first one that the program has.
+	// gRPC. The load balancing policies. gRPC uses the first one that the program has.
 	// Retrier.DialOptions sets it as the default service config, in place of one before these options,
 	// and it may connect to all backends. If the program has none of them, it is left out with a warning.
 	// A program whose file names stagger_retry_elsewhere must import package elsewhere.
@@ -694,22 +694,22 @@ type PolicyFile struct {
 	// gRPC. Which service of a backend is asked for its health. Retrier.DialOptions sets it together
 	// with the load balancing, and the program must import google.golang.org/grpc/health.
 	HealthCheckConfig *structpb.Struct `protobuf:"bytes,5,opt,name=health_check_config,json=healthCheckConfig,proto3" json:"health_check_config,omitempty"`
-	// gRPC. Belongs to the channel: accepted with a warning, since gRPC for Go does not have it.
+	// gRPC. No effect in gRPC for Go: accepted with a warning.
 	ConnectionScaling *structpb.Struct `protobuf:"bytes,6,opt,name=connection_scaling,json=connectionScaling,proto3" json:"connection_scaling,omitempty"`
-	// stagger. The budgets that policies name with their key budget. Every name that a policy uses
+	// stagger. The budgets that policies can name. Every name that a policy uses
 	// must be here; one that no policy uses is a warning.
 	Budgets []*Budget `protobuf:"bytes,1001,rep,name=budgets,proto3" json:"budgets,omitempty"`
-	// stagger. Whether methods count as idempotent, for every entry without its own idempotency. ASSUME is
+	// stagger. The idempotency of entries that have none of their own. ASSUME is
 	// gRPC's meaning.
 	Idempotency Idempotency `protobuf:"varint,1002,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
 	// stagger. The maximum number of a Retrier's calls that wait in a backoff, so that an outage
 	// can't pile them up. Above it, calls end with their errors. Calls to one target use at most half of
 	// it. At least 1; 10000 when absent.
 	MaxWaiting *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
-	// stagger. The mode of extra attempts, whatever the source of their policy: this file or
+	// stagger. The mode of all extra attempts. It doesn't matter whether their policy comes from this file or from
 	// calls. The strictest applies of this, the entry's mode and Retrier.SetMode.
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
-	// stagger. The cap on maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
+	// stagger. The cap on every policy's maxAttempts. 2 to 100; 5 when absent, as in gRFC A6.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
 	// stagger. The timeout of unary calls that have neither a deadline nor a timeout of their entry. More than 0. Absent:
 	// such a call may wait for ever for a server that hangs. Streams are not affected, nor are calls that have a deadline.
@@ -839,7 +839,7 @@ type MethodConfig struct {
 	// gRPC. The methods of this entry. An entry without names is never used, which is a
 	// warning. No two names in a file may be equal.
 	Name []*Name `protobuf:"bytes,1,rep,name=name,proto3" json:"name,omitempty"`
-	// gRPC. Whether a call waits for a connection rather than fail while there is none. A call's own
+	// gRPC. Whether calls wait while there is no connection. A call's own
 	// grpc.WaitForReady wins.
 	WaitForReady *bool `protobuf:"varint,2,opt,name=wait_for_ready,json=waitForReady,proto3,oneof" json:"wait_for_ready,omitempty"`
 	// gRPC. The maximum duration of a call, with all attempts and waits. More than 0. The
@@ -867,8 +867,8 @@ type MethodConfig struct {
 	// stagger. The mode of these methods. The strictest applies of this, the file's mode and Retrier.SetMode,
 	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
-	// stagger. Whether a call is refused immediately, with RESOURCE_EXHAUSTED, while the service is too slow
-	// to respond before the call's deadline. Calls without a deadline are never refused. The program must import package admission.
+	// stagger. Whether calls are refused that would get no response before their deadlines. They end immediately, with
+	// RESOURCE_EXHAUSTED. Calls without a deadline are never refused. The program must import package admission.
 	Admission     Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1014,9 +1014,9 @@ func (*MethodConfig_HedgingPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 // of a call. A call that sets the header itself, or has interceptor.IdempotencyKey, keeps its own key.
 type IdempotencyKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The metadata key: lower-case letters, digits, "-", "_" and ".", not one that begins with
-	// "grpc-" nor ends with "-bin", nor one of gRPC's or HTTP/2's own, such as "user-agent": no server gets a
-	// key in those. "idempotency-key" when absent.
+	// stagger. The metadata key: "idempotency-key" when absent. It has lower-case letters, digits, "-", "_" and ".". It
+	// doesn't begin with "grpc-" or end with "-bin", and is none of gRPC's or HTTP/2's own, such as "user-agent": no server
+	// gets a key in those.
 	Header        string `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1118,7 +1118,7 @@ func (x *Name) GetMethod() string {
 // RetryPolicy is gRPC's retryPolicy (gRFC A6) with stagger's keys.
 type RetryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2. Above maxAttemptsLimit
+	// gRPC. The maximum number of attempts, including the first. Required, at least 2. Above maxAttemptsLimit
 	// it is cut to that, with a warning.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The first backoff before jitter. Required, more than 0.
@@ -1141,8 +1141,8 @@ type RetryPolicy struct {
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
 	// stagger. What happens when the per-attempt timeout fires.
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
-	// stagger. The name of the budget that pays for this policy's extra attempts: one from budgets,
-	// or NONE for no limit. Absent: retryThrottling if the file has it, else the default budget
+	// stagger. The budget that pays for extra attempts: a name from budgets, or NONE for no limit.
+	// Absent: retryThrottling if the file has it, else the default budget
 	// (a bucket with the default numbers, one for each target).
 	Budget string `protobuf:"bytes,1005,opt,name=budget,proto3" json:"budget,omitempty"`
 	// stagger. The longest delay that a server may request. A longer one ends the call with the
@@ -1314,14 +1314,13 @@ func (x *RetryPolicy) GetPerAttemptRecvTimeout() *durationpb.Duration {
 // CodePolicy has the separate settings of some codes.
 type CodePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The codes, each of which retryableStatusCodes must list. Required.
+	// stagger. Codes of retryableStatusCodes. Required.
 	Codes []StatusCode `protobuf:"varint,1,rep,packed,name=codes,proto3,enum=stagger.policy.v1.StatusCode" json:"codes,omitempty"`
-	// stagger. The maximum number of attempts of a call that failed with one of the codes, including the first: 1
-	// to the policy's maxAttempts. Absent: the policy's.
+	// stagger. The maximum number of attempts after these codes, up to the policy's. Absent: the policy's.
 	MaxAttempts *uint32 `protobuf:"varint,2,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
-	// stagger. The first backoff before jitter after these codes. More than 0. Absent: the policy's.
+	// stagger. The first backoff after these codes, before jitter. More than 0. Absent: the policy's.
 	InitialBackoff *durationpb.Duration `protobuf:"bytes,3,opt,name=initial_backoff,json=initialBackoff,proto3" json:"initial_backoff,omitempty"`
-	// stagger. The longest backoff before jitter after these codes. More than 0. Absent: the policy's.
+	// stagger. The longest backoff after these codes, before jitter. More than 0. Absent: the policy's.
 	MaxBackoff *durationpb.Duration `protobuf:"bytes,4,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
 	// stagger. The multiplier after these codes. More than 0. Absent: the policy's.
 	BackoffMultiplier *float64 `protobuf:"fixed64,5,opt,name=backoff_multiplier,json=backoffMultiplier,proto3,oneof" json:"backoff_multiplier,omitempty"`
@@ -1329,8 +1328,8 @@ type CodePolicy struct {
 	Growth Growth `protobuf:"varint,6,opt,name=growth,proto3,enum=stagger.policy.v1.Growth" json:"growth,omitempty"`
 	// stagger. The jitter after these codes. Absent: the policy's.
 	Jitter Jitter `protobuf:"varint,7,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
-	// stagger. true: retried only if the server names a delay (grpc-retry-pushback-ms, RetryInfo or retry-after), as the
-	// OTLP specification asks for RESOURCE_EXHAUSTED.
+	// stagger. true: retried only if the server names a delay (grpc-retry-pushback-ms, RetryInfo or retry-after). The
+	// OTLP specification asks for that after RESOURCE_EXHAUSTED.
 	OnlyWithServerDelay bool `protobuf:"varint,11,opt,name=only_with_server_delay,json=onlyWithServerDelay,proto3" json:"only_with_server_delay,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -1428,7 +1427,7 @@ func (x *CodePolicy) GetOnlyWithServerDelay() bool {
 // the next attempt is sent immediately after a failure that isn't fatal.
 type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2.
+	// gRPC. The maximum number of attempts, including the first. Required, at least 2.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The time between one attempt and the next. Not negative; absent or 0s sends all at once.
 	HedgingDelay *durationpb.Duration `protobuf:"bytes,2,opt,name=hedging_delay,json=hedgingDelay,proto3" json:"hedging_delay,omitempty"`
@@ -1436,10 +1435,10 @@ type HedgingPolicy struct {
 	// After a failure with one of them, the next attempt is sent immediately. Any other code ends the
 	// call.
 	NonFatalStatusCodes []StatusCode `protobuf:"varint,3,rep,packed,name=non_fatal_status_codes,json=nonFatalStatusCodes,proto3,enum=stagger.policy.v1.StatusCode" json:"non_fatal_status_codes,omitempty"`
-	// stagger. The delay follows the latency of the method. hedgingDelay applies until enough
-	// calls have ended, and in other gRPC implementations.
+	// stagger. The delay follows the latency of the method. Until enough calls have ended, and in other gRPC
+	// implementations, hedgingDelay applies.
 	HedgingQuantile *HedgingQuantile `protobuf:"bytes,1001,opt,name=hedging_quantile,json=hedgingQuantile,proto3" json:"hedging_quantile,omitempty"`
-	// stagger. The name of the budget that pays for hedges, as in a retryPolicy.
+	// stagger. The budget that pays for hedges, as in a retryPolicy.
 	Budget string `protobuf:"bytes,1002,opt,name=budget,proto3" json:"budget,omitempty"`
 	// stagger. As in a retryPolicy.
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1003,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
@@ -1532,8 +1531,8 @@ func (x *HedgingPolicy) GetMaxConnectionWait() *durationpb.Duration {
 // histogram for each method and target.
 type HedgingQuantile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The share of calls that get a response before the delay: 0.95 sends a hedge in about 5 of 100
-	// calls. Required, more than 0 and less than 1, at most four decimals.
+	// stagger. The share of calls that get a response before the delay: with 0.95, about 5 of 100 calls are
+	// hedged. Required, more than 0 and less than 1, at most four decimals.
 	Quantile float64 `protobuf:"fixed64,1,opt,name=quantile,proto3" json:"quantile,omitempty"`
 	// stagger. The shortest delay, so that a fast method isn't hedged without need. More than 0; 0.001s when
 	// absent.
@@ -1598,11 +1597,11 @@ func (x *HedgingQuantile) GetMax() *durationpb.Duration {
 // RetryThrottling is gRPC's retryThrottling (gRFC A6): a token bucket that failures empty.
 type RetryThrottling struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The bucket's size, and its content at the start. Required, a whole number from 1 to 1000.
+	// gRPC. The bucket's size, and its content at the start. Required, 1 to 1000.
 	// Extra attempts are sent only while more than half of it is left.
 	MaxTokens uint32 `protobuf:"varint,1,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// gRPC. The tokens that a successful call returns; a failed attempt takes 1. Required, at least 0.001;
-	// decimals beyond the third are dropped, as gRFC A6 says.
+	// gRPC. The tokens that a successful call returns; a failed attempt takes 1. Required, at least 0.001.
+	// Decimals beyond the third are dropped, as gRFC A6 says.
 	TokenRatio    float64 `protobuf:"fixed64,2,opt,name=token_ratio,json=tokenRatio,proto3" json:"token_ratio,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1766,15 +1765,15 @@ type BucketBudget struct {
 	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 4 when absent. With 0 it is empty at first and time
 	// adds nothing: it holds only what the successes of 5 seconds add.
 	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
-	// stagger. What a call that succeeds adds, in retries: 0.1 is a tenth of one. 0 to 10, at most four decimals; 0.1 when absent.
+	// stagger. What a successful call adds, in retries. 0 to 10, at most four decimals; 0.1 when absent.
 	PerSuccess *float64 `protobuf:"fixed64,2,opt,name=per_success,json=perSuccess,proto3,oneof" json:"per_success,omitempty"`
-	// stagger. The cost of a hedge, and of a retry in place of a slow attempt. It is more than 1 because the server may work on both
+	// stagger. The cost of an attempt after a slow one, in parallel or in its place. It is more than 1 because the server may work on both
 	// attempts. 1 to 1000, at most four decimals; 4 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
-	// stagger. What a successful retry or hedge refunds, as a multiple of its cost: a server responds within the attempt's own timeout (at any
-	// time if it has none), with OK, or with an error about the request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
+	// stagger. What a successful retry or hedge refunds, as a multiple of its cost. It is successful if a server responds within the attempt's
+	// own timeout (at any time if it has none), with OK, or with an error about the request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
-	// stagger. The content up to which refunds fill the bucket, if that is more than its usual size. 0 to 1000000, at most four decimals; 24 when absent.
+	// stagger. How far refunds fill the bucket, if that is more than its size. 0 to 1000000, at most four decimals; 24 when absent.
 	RefundSize    *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
