@@ -70,7 +70,7 @@ const oneAnswer = "one answer"
 var permissions = []permission{
 	{
 		name:   "a unary call keeps nothing for replay, so no limit of the replay buffer commits it",
-		by:     "docs/hedging.md: the application's request is there until the call returns",
+		by:     "the application's request is there until the call returns",
 		script: func(s *script) { s.buffer = map[bool]int{true: -2, false: s.buffer}[s.kind == unary] },
 	},
 	{
@@ -140,7 +140,7 @@ var permissions = []permission{
 	},
 	{
 		name: "on a stream with one request whose attempts may be slow, other operations wait for the first message beside RecvMsg, or for headers beside Header",
-		by:   "docs/hedging.md: until then, such a stream is like a unary call",
+		by:   "until its first message, such a stream is like a unary call",
 		allows: func(c *comparison, d difference) bool {
 			watched := strings.Contains(c.ours.name, "timeout") || strings.HasPrefix(c.ours.name, "hedges")
 			return watched && c.script.together && c.script.kind == serverStream && d.alike() && d.wanted.at < d.gotten.at
