@@ -72,8 +72,8 @@
 // retry takes from the budget.
 //
 // If another library retries on the same connection, before or after a Retrier, the attempts multiply: switch its retries off. When calls
-// fail, a Retrier warns of retries by inner interceptors and by go-grpc-middleware (docs/runbook.md#when-to-call-again). It also warns of go-grpc-middleware's
-// call options, which it ignores.
+// fail, a Retrier warns of retries by inner interceptors and by go-grpc-middleware (docs/runbook.md#retries-around-a-retrier). It also
+// warns of go-grpc-middleware's call options, which it ignores.
 //
 // # What is not handled
 //

@@ -72,7 +72,8 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonNotIdempotent,
-			Means:  "The attempt may have taken effect, and the method isn't declared idempotent. So no attempt follows a slow one either.",
+			Means: "The attempt may have taken effect, and the method isn't declared idempotent. For the same reason, no attempt " +
+				"follows a slow one.",
 			LookAt: "What happens if the method runs twice? If a backend hangs, the log and the debug page name it.",
 			Change: stopIt + "[Eject](set-up.md#eject-what-hangs) backends that hang. If a second run has an effect, use an " +
 				"[idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. If it is harmless, set " +
@@ -114,7 +115,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonSlowEverywhere,
 			Means: "All of the method's [last ten responses](overload.md) were very slow: longer than the attempt timeout, and " +
 				"longer than a quarter of the call's time. So requests wait in a queue, and another attempt would make it longer.",
-			LookAt: "The latency and the queue of the service, and of those that it calls. `answers` in the log has the times.",
+			LookAt: "The latency and the queue of the service, and of those that it calls. `answers` in the log says how slow.",
 			Change: "Add capacity, or [shed load](overload.md#shed-load-in-the-client). If the method usually takes that long, " +
 				"set a longer `perAttemptTimeout`, or longer deadlines.",
 			CallAgain: "Yes, after a pause.",
