@@ -63,7 +63,7 @@ func TestEject(t *testing.T) {
 			calls, failed := s.call(t, load{get: 50, create: 50}, 20*time.Second)
 			success := 1 - float64(failed[create])/float64(calls[create])
 			t.Logf("%.1f %% of the undeclared calls succeed, and %.1f %% of the others", 100*success, 100-100*float64(failed[get])/float64(calls[get]))
-			rows.add(fmt.Sprintf("| one of 3 hangs | %s | half undeclared | %.0f %% of these succeed |", row.name, 100*success))
+			rows.add(fmt.Sprintf("| one of 3 hangs | %s | half not idempotent | %.0f %% of these succeed |", row.name, 100*success))
 			if success < row.least || success > row.most {
 				t.Errorf("%.3f of the undeclared calls succeed; want %v to %v", success, row.least, row.most)
 			}
