@@ -44,7 +44,7 @@ type Error struct {
 	// RetryAfter is how long to wait before you call again, with jitter, or 0 if that is unknown. It is the rest of the delay that the
 	// server has asked for with grpc-retry-pushback-ms, RetryInfo or retry-after, and at most 24 hours. If Reason is budget_exhausted, and
 	// the budget is the policy file's or the default one, it is at least the time until the budget pays for one retry without any success.
-	// It doesn't say whether another call may help: docs/runbook.md#when-to-call-again lists the reasons after which it may.
+	// It doesn't say whether another call may help: docs/runbook.md#reasons says after which reasons it may.
 	RetryAfter time.Duration
 
 	err  error  // the one that the caller gets

@@ -25,8 +25,8 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 		text := testkit.Must(os.ReadFile(page))(t)
 		shown += compare(t, page, string(text))
 	}
-	if shown < 4 {
-		t.Errorf("the pages show %d commands; want 4 or more", shown)
+	if shown < 2 {
+		t.Errorf("the pages show %d commands; want 2 or more", shown)
 	}
 }
 
@@ -73,8 +73,8 @@ func TestPagesShowWhatCommandsPrint_Parts(t *testing.T) {
 			}
 		}
 	}
-	if shown < 1 {
-		t.Error("no page shows a part")
+	if shown < 3 {
+		t.Errorf("the pages show %d parts; want 3 or more", shown)
 	}
 }
 

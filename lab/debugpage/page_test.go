@@ -128,7 +128,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	_ = s.call(t, `/acme.orders.v1.OrderService/<img src=x onerror=console.error(1)>`)
 	until(ctx, t, balance+` === '0 of 3'`)
 	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row => row.textContent.includes('budget_exhausted')) &&
-		[...document.querySelectorAll('#decisions-1 dd')].some(means => means.textContent.includes('is too low: too many of the last retries'))`)
+		[...document.querySelectorAll('#decisions-1 dd')].some(means => means.textContent.includes('is used up: too many of the last retries'))`)
 	until(ctx, t, `document.querySelector('#budgets-1 path.refused').getBBox().height > 0`) // the bars follow with the next sample
 	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)    // and so does the line
 

@@ -63,7 +63,7 @@ func TestEject(t *testing.T) {
 			calls, failed := s.call(t, load{get: 50, create: 50}, 20*time.Second)
 			success := 1 - float64(failed[create])/float64(calls[create])
 			t.Logf("%.1f %% of the undeclared calls succeed, and %.1f %% of the others", 100*success, 100-100*float64(failed[get])/float64(calls[get]))
-			rows.add(fmt.Sprintf("| 3, of which one hangs, %s outlier detection | half of them undeclared | %.0f %% | |", row.name, 100*success))
+			rows.add(fmt.Sprintf("| one of 3 hangs | %s | half not idempotent | %.0f %% of these succeed |", row.name, 100*success))
 			if success < row.least || success > row.most {
 				t.Errorf("%.3f of the undeclared calls succeed; want %v to %v", success, row.least, row.most)
 			}
@@ -83,7 +83,7 @@ func TestEject_Healthy(t *testing.T) {
 	}{
 		{"60 % NOT_FOUND", load{find: 60, get: 40}, 50, 2},
 		{"60 % NOT_FOUND", load{find: 60, get: 40}, 25, 1},
-		{"60 % cancelled by their users", load{watch: 60, get: 40}, 50, 2},
+		{"60 % cancelled", load{watch: 60, get: 40}, 50, 2},
 		{"20 % NOT_FOUND", load{find: 20, get: 80}, 50, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestEject_Healthy(t *testing.T) {
 				}
 			}
 			t.Logf("%d of 4 backends are ejected", idle)
-			rows.add(fmt.Sprintf("| 4, all healthy, `maxEjectionPercent: %d` | %s | | %d |", row.most, row.name, idle))
+			rows.add(fmt.Sprintf("| 4 healthy | `maxEjectionPercent: %d` | %s | %d ejected |", row.most, row.name, idle))
 			if idle != row.ejected || failed[get] > 0 {
 				t.Errorf("%d of 4 healthy backends are ejected, and %d calls fail; want %d, and none", idle, failed[get], row.ejected)
 			}
@@ -150,7 +150,7 @@ func tableRows(t *testing.T, test string) *table {
 		if !found || !ended {
 			t.Fatalf("%s has no place for the table", file)
 		}
-		lines := append([]string{"| backends | calls | success of undeclared calls | ejected |", "| --- | --- | ---:| ---:|"}, append(written["hang"], written["healthy"]...)...)
+		lines := append([]string{"| backends | outlier detection | calls | result |", "| --- | --- | --- | --- |"}, append(written["hang"], written["healthy"]...)...)
 		testkit.NoError(t, os.WriteFile(file, []byte(head+begin+strings.Join(lines, "\n")+"\n"+end+tail), 0o600))
 	})
 	return r

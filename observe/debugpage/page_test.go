@@ -62,7 +62,7 @@ func TestPage(t *testing.T) {
 		}
 		page := get(h, "").Body.String()
 		wants(t, page, "<th>orders<", "0 of 3", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
-			"is too low: too many of the last", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
+			"is used up: too many of the last", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
 		wants(t, page, filepath.Base(os.Args[0])+" on ", ", process "+strconv.Itoa(os.Getpid())+", since 20", `<button id="pause" type="button" hidden>`)
 		if strings.Contains(page, "secret") {
 			t.Errorf("the page shows the text of an error:\n%s", page)

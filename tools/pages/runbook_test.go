@@ -32,7 +32,7 @@ func runbook(t *testing.T) map[string][]runbookEntry {
 			name, says, _ := strings.Cut(entry, "\n")
 			parts[title] = append(parts[title], runbookEntry{strings.Trim(name, "`"), says})
 		}
-		for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \| .+ \| .+ \|$`).FindAllStringSubmatch(text, -1) {
+		for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \| .+ \|$`).FindAllStringSubmatch(text, -1) {
 			if title == "Warnings" && row[1] != "warning" && row[1] != "---" {
 				parts[title] = append(parts[title], runbookEntry{name: strings.Trim(row[1], "`")})
 			}
@@ -74,7 +74,10 @@ func TestRunbook(t *testing.T) {
 		}
 	}
 	for _, e := range parts["Alerts"] {
-		for _, label := range []string{"\n- **Means:** ", "\n- **Look at:** ", "\n- **Change:** ", "\n- **Do not:** "} {
+		if !regexp.MustCompile(`^\n[^-\n].*\n\n- `).MatchString(e.says) {
+			t.Errorf("%s: does not begin with what it means", e.name)
+		}
+		for _, label := range []string{"\n- **Look at:** ", "\n- **Change:** ", "\n- **Do not:** "} {
 			if strings.Count("\n"+e.says, label) != 1 {
 				t.Errorf("%s: %d lines with %q; want one", e.name, strings.Count("\n"+e.says, label), label)
 			}
@@ -172,12 +175,14 @@ func TestReasonPages(t *testing.T) {
 		if m.Question != "" {
 			fmt.Fprintf(&table, "| %s | [`%s`](#%[2]s) |\n", m.Question, m.Reason)
 		}
-		fmt.Fprintf(&entries, "\n### `%s`\n\n", m.Reason)
+		fmt.Fprintf(&entries, "\n### `%s`\n\n%s\n", m.Reason, m.Means)
+		separator := "\n"
 		for _, line := range [][2]string{
-			{"Means:", m.Means}, {"Look at:", m.LookAt}, {"Change:", m.Change}, {"Call again?", m.CallAgain}, {"Do not:", m.DoNot},
+			{"Look at:", m.LookAt}, {"Change:", m.Change}, {"Call again?", m.CallAgain}, {"Do not:", m.DoNot},
 		} {
 			if line[1] != "" {
-				fmt.Fprintf(&entries, "- **%s** %s\n", line[0], line[1])
+				fmt.Fprintf(&entries, "%s- **%s** %s\n", separator, line[0], line[1])
+				separator = ""
 			}
 		}
 	}
