@@ -129,7 +129,12 @@ func (r *Result) isAnswer(is decision.Class) bool {
 	case r.Final, is.Retryable:
 		return false
 	}
-	switch r.Status.Code() {
+	return ofRequest(r.Status.Code())
+}
+
+// ofRequest reports whether a code speaks of the request, and not of the server.
+func ofRequest(code codes.Code) bool {
+	switch code {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
 		codes.OutOfRange, codes.Unauthenticated:
 		return true
