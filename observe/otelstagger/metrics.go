@@ -244,7 +244,6 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// decision counts the decisions after which nothing is sent.
 // collectRunning reads the calls that run.
 func (m *metrics) collectRunning(o metric.Observer) {
 	now := time.Now()
@@ -270,6 +269,7 @@ func (m *metrics) attempt(ctx context.Context, e interceptor.Event) {
 		attribute.String("code", codeName(e.Code)), attribute.String("slow", strconv.FormatBool(e.SlowAttempt))))
 }
 
+// decision counts the decisions after which nothing is sent.
 func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 	if !e.WillRetry {
 		m.count(ctx, e)
