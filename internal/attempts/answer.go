@@ -83,7 +83,7 @@ func (c *Call) outlasted(a *attempt, at time.Duration) bool {
 	return a.slow || c.took(a, at) > c.limitsOf(a.number).Fast
 }
 
-// EndedSlow reports whether that is so of the attempt of the last call of Ended.
+// EndedSlow reports whether that is so of the attempt of the last call of Ended, and a server has seen it.
 func (c *Call) EndedSlow() bool { return c.endedSlow }
 
 // learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before

@@ -153,7 +153,7 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	c.beginStep(&step)
 	if c.removeRunning(n, now.At) {
-		c.endedSlow = c.outlasted(&c.ended, now.At)
+		c.endedSlow = !r.Foreign && c.outlasted(&c.ended, now.At)
 		c.ending.slow = c.ending.slow || c.endedSlow
 		c.endAttempt(&step, &c.ended, &r, now)
 	}
