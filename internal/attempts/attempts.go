@@ -143,8 +143,8 @@ type End struct {
 	Waited   time.Duration    // with no attempt running
 	Answers  evidence.Summary // of the last decision
 	Pushback time.Duration    // what is left of the delay that the server has asked for; 0: none
-	Stopped  bool             // the server has forbidden further attempts
 
+	Forbidden   bool // a server has said that nobody is to retry, such as one that has given up itself
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 	Slow        bool // an attempt took longer than its own timeout, see [evidence.Limits]
 }
@@ -158,9 +158,9 @@ func (e *End) GaveUp() bool {
 		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
-		return e.Attempts > 1 || e.Stopped
+		return e.Attempts > 1 || e.Forbidden
 	case policy.ReasonNonRetryable, policy.ReasonCommitted:
-		return e.Stopped && !ofRequest(status.Code(e.Err)) // a handler may go on after NOT_FOUND
+		return e.Forbidden && !ofRequest(status.Code(e.Err)) // a handler may go on after NOT_FOUND
 	default:
 		return false
 	}

@@ -524,9 +524,9 @@ func TestEndGaveUp(t *testing.T) {
 	}
 }
 
-// What the service below says holds for the caller above, whoever has made only one attempt here, and whatever the policy lists. A handler
-// may go on after an error that speaks of the request.
-func TestEndGaveUp_Stopped(t *testing.T) {
+// What the service below says holds for the caller above, also if the call had one attempt, and whatever its policy lists. A handler may go
+// on after an error that speaks of the request.
+func TestEndGaveUp_Forbidden(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		reason policy.Reason
@@ -539,7 +539,7 @@ func TestEndGaveUp_Stopped(t *testing.T) {
 		{policy.ReasonAttemptsExhausted, codes.Unavailable, true},
 		{policy.ReasonCancelled, codes.Canceled, false},
 	} {
-		end := End{Reason: row.reason, Attempts: 1, Err: status.Error(row.code, ""), Stopped: true}
+		end := End{Reason: row.reason, Attempts: 1, Err: status.Error(row.code, ""), Forbidden: true}
 		if end.GaveUp() != row.want {
 			t.Errorf("%s, %s: %v", row.reason, row.code, end.GaveUp())
 		}
