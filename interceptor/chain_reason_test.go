@@ -86,7 +86,7 @@ func endings() []ending {
 		{"no policy", none, nil, answering(unavailable), policy.ReasonNonRetryable, false},
 		{"no policy, and the service below has given up", none, nil, answering(unavailable.Pushback("-1")), policy.ReasonNonRetryable, true},
 		{"no policy, and a long delay", none, nil, answering(unavailable.Pushback("600000")), policy.ReasonNonRetryable, false},
-		{"no policy, and there is no such order", none, nil, answering(testserver.Fail(codes.NotFound).Pushback("-1")), policy.ReasonNonRetryable, false},
+		{"no policy, and no such order", none, nil, answering(testserver.Fail(codes.NotFound).Pushback("-1")), policy.ReasonNonRetryable, false},
 		{"nobody declares it safe", retries, nil, func(ctx context.Context, _ *testing.T, s scene) error {
 			s.On(create, unavailable)
 			_, err := s.call(ctx, create)

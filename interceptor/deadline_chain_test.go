@@ -161,7 +161,9 @@ func TestSlowAttempts_Unsent(t *testing.T) {
 		"it passes at that moment": {0, nil, nil},
 	} {
 		for kind, desc := range callKinds {
-			for policy, c := range map[string]spec.Config{"no policy": {}, "a policy": config(plain()), "beside": watchful(false), "hedges": hedged()} {
+			for policy, c := range map[string]spec.Config{
+				"no policy": {}, "a policy": config(plain()), "beside": watchful(false), "hedges": hedged(),
+			} {
 				t.Run(name+"/"+kind+"/"+policy, func(t *testing.T) {
 					play(t, c, func(t *testing.T, s scene) {
 						s.On(get, testserver.Hang())
