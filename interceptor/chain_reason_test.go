@@ -80,7 +80,13 @@ func endings() []ending {
 		{"a cut stream", retries, nil, cutStream, policy.ReasonCommitted, false},
 		{"after 4 attempts", retries, nil, answering(unavailable), policy.ReasonAttemptsExhausted, true},
 		{"of one attempt, by the caller", retries, nil, calls(func(_ *testing.T, s scene) { s.On(get, unavailable) }, interceptor.MaxAttempts(1)), policy.ReasonAttemptsExhausted, false},
+		{"of one attempt, and the service below has given up", retries, nil, calls(func(_ *testing.T, s scene) {
+			s.On(get, unavailable.Pushback("-1"))
+		}, interceptor.MaxAttempts(1)), policy.ReasonAttemptsExhausted, true},
 		{"no policy", none, nil, answering(unavailable), policy.ReasonNonRetryable, false},
+		{"no policy, and the service below has given up", none, nil, answering(unavailable.Pushback("-1")), policy.ReasonNonRetryable, true},
+		{"no policy, and a long delay", none, nil, answering(unavailable.Pushback("600000")), policy.ReasonNonRetryable, false},
+		{"no policy, and no such order", none, nil, answering(testserver.Fail(codes.NotFound).Pushback("-1")), policy.ReasonNonRetryable, false},
 		{"nobody declares it safe", retries, nil, func(ctx context.Context, _ *testing.T, s scene) error {
 			s.On(create, unavailable)
 			_, err := s.call(ctx, create)

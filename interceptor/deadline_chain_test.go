@@ -5,10 +5,14 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
+	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -137,6 +141,48 @@ func TestSlowAttempts(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// An attempt that no server has seen isn't slow, however long its token or its connection took, and nor is one whose deadline had passed.
+func TestSlowAttempts_Unsent(t *testing.T) {
+	t.Parallel()
+	refused := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") })
+	for name, row := range map[string]struct {
+		deadline time.Duration
+		dial     []grpc.DialOption
+		opts     []grpc.CallOption
+	}{
+		"a token":                  {time.Second, nil, []grpc.CallOption{grpc.PerRPCCredentials(lateToken{})}},
+		"a token, in between":      {time.Second, waitsForToken(func(err error) error { return err }), nil},
+		"a connection":             {time.Second, []grpc.DialOption{refused}, []grpc.CallOption{grpc.WaitForReady(true)}},
+		"the deadline had passed":  {-time.Second, nil, nil},
+		"it passes at that moment": {0, nil, nil},
+	} {
+		for kind, desc := range callKinds {
+			for policy, c := range map[string]spec.Config{
+				"no policy": {}, "a policy": config(plain()), "beside": watchful(false), "hedges": hedged(),
+			} {
+				t.Run(name+"/"+kind+"/"+policy, func(t *testing.T) {
+					play(t, c, func(t *testing.T, s scene) {
+						s.On(get, testserver.Hang())
+						s.conn = s.Dial(t, append(s.retrier.DialOptions(), row.dial...)...)
+						ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
+						defer cancel()
+						_ = exchange(ctx, s.conn, desc, get, row.opts...)
+						synctest.Wait()
+						for _, e := range slices.Concat(s.attempts, s.calls) {
+							if e.SlowAttempt {
+								t.Errorf("slow: %+v", e)
+							}
+						}
+						if len(s.calls) != 1 || s.Count(get) != 0 {
+							t.Errorf("%d ends, %d requests", len(s.calls), s.Count(get))
+						}
+					})
+				})
+			}
 		}
 	}
 }

@@ -87,8 +87,8 @@ type Event struct {
 	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
 	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a
-	// quarter of the call's time. A stream's attempt is measured until its first message. In CallEnd it says that one of the call's
-	// attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
+	// quarter of the call's time. A stream's attempt is measured until its first message. An attempt that no server has seen isn't slow. In
+	// CallEnd it says that one of the call's attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
 	SlowAttempt bool
 
 	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/runbook.md).

@@ -278,7 +278,7 @@ func ExampleIdempotencyKey() {
 	}
 	defer server.Close()
 	server.On("*", testserver.Fail(codes.Unavailable).Pushback("0"), testserver.OK())
-	conn, err := grpc.NewClient(server.Target(), append(server.DialOptions(), retrier.DialOptions()...)...)
+	conn, err := grpc.NewClient(server.Target(), append(retrier.DialOptions(), server.DialOptions()...)...)
 	if err != nil {
 		fmt.Println(err)
 		return

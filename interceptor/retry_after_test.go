@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -62,6 +63,31 @@ func TestError_RetryAfter(t *testing.T) {
 					err := exchange(ctx, s.conn, desc, get)
 					if got := retryAfterOf(t, err); got != row.want || reasonOf(err) != row.reason {
 						t.Errorf("%v, %s; want %v, %s", got, reasonOf(err), row.want, row.reason)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The same for a method without a policy, also if nobody observes.
+func TestError_RetryAfter_NoPolicy(t *testing.T) {
+	t.Parallel()
+	for source, step := range map[string]testserver.Step{
+		"pushback":    down().Pushback("5000"),
+		"RetryInfo":   down().RetryInfo(5 * time.Second),
+		"retry-after": down().Trailer(metadata.Pairs("retry-after", "5")),
+	} {
+		for kind, desc := range callKinds {
+			t.Run(source+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					r := mustNew(t, mustParse(t, "maxWaiting: 3"), quiet, interceptor.WithRandom(func() float64 { return 0 }))
+					server := testserver.Start(t)
+					server.On(get, step)
+					err := exchange(t.Context(), server.Dial(t, r.DialOptions()...), desc, get)
+					if got := retryAfterOf(t, err); got != 5*time.Second {
+						t.Errorf("%v with %v", got, err)
 					}
 				})
 			})

@@ -191,6 +191,32 @@ func TestChain_SeveralCalls(t *testing.T) {
 	}
 }
 
+// A second try of a stream without a policy takes the mark back, too, if there is no observer.
+func TestChain_SecondTryWithoutPolicy(t *testing.T) {
+	t.Parallel()
+	for kind, desc := range callKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := mustNew(t, mustParse(t, "maxWaiting: 3"), quiet)
+				s := scene{Server: testserver.Start(t), retrier: r}
+				s.conn = s.Dial(t, r.DialOptions()...)
+				s.On(get, down().Pushback("-1").Times(1), text("a"))
+				got, err := s.trailerAbove(t, true, func(ctx context.Context) error {
+					if err := exchange(ctx, s.conn, desc, get); err == nil {
+						t.Error("the first try succeeds")
+					}
+					testkit.NoError(t, exchange(ctx, s.conn, desc, get))
+					return status.Error(codes.Unavailable, "for a reason of its own")
+				})
+				if len(got) != 0 || err == nil {
+					t.Errorf("trailer %v with %v; want none", got, err)
+				}
+			})
+		})
+	}
+}
+
 // A parallel branch that wins takes the mark of the other one back.
 func TestChain_ParallelBranch(t *testing.T) {
 	t.Parallel()
@@ -225,6 +251,41 @@ func TestChain_OptionalConnection(t *testing.T) {
 			t.Errorf("trailer %v with %v after %d requests; want none after 3", got, err, s.Count(get))
 		}
 	})
+}
+
+// A service in the middle that has no policy for the method passes on that the next one has given up: D gets three requests.
+func TestChain_MiddleWithoutPolicy(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		file string // of B
+		opts []grpc.CallOption
+	}{
+		"no policy":    {"maxWaiting: 3", nil},
+		"another code": {strings.ReplaceAll(entryOf(noTimeout), "UNAVAILABLE", "ABORTED"), nil},
+		"one attempt":  {entryOf(noTimeout), []grpc.CallOption{interceptor.MaxAttempts(1)}},
+	} {
+		for kind, desc := range callKinds {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					d := testserver.Start(t)
+					d.On(get, down())
+					ofAandC := chain{retry: three("ALLOW"), guards: "BC"}
+					c := ofAandC.serve(t, "C", ofAandC.dial(t, "C", d))
+					r := mustNew(t, mustParse(t, row.file), quiet)
+					toC := c.Dial(t, r.DialOptions()...)
+					b := testserver.Start(t, testserver.ServerOptions(r.ServerOptions()...))
+					b.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+						return answer(exchange(ctx, toC, desc, get, row.opts...))
+					}))
+					err := exchange(t.Context(), ofAandC.dial(t, "A", b), desc, get)
+					if status.Code(err) != codes.Unavailable || d.Count(get) != 3 {
+						t.Errorf("%v, %d requests at D; want 3", err, d.Count(get))
+					}
+				})
+			})
+		}
+	}
 }
 
 // However a handler words the error of its call, the last service gets three requests.

@@ -22,9 +22,10 @@ type passedStream struct {
 }
 
 // listens reports whether anybody or anything has to hear how the only attempt of a call ends: an observer, breaker, admission, a
-// budget, what is known of its method, or a timeout of the policy.
+// budget, what is known of its method, a timeout of the policy, or the incoming call in which it is made.
 func (c *call) listens() bool {
-	return c.entry.responses != nil || c.entry.asks || c.entry.budget != budget.Unlimited || c.entry.policy.Timeout() > 0 || c.retrier.observers.Load().ofCalls
+	return c.entry.responses != nil || c.entry.asks || c.entry.budget != budget.Unlimited || c.entry.policy.Timeout() > 0 ||
+		c.retrier.observers.Load().ofCalls || inbound(c.ctx) != nil
 }
 
 // openPassed opens the stream of a call to whose end nobody listens.
@@ -32,7 +33,7 @@ func openPassed(c call, desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientS
 	s := &passedStream{call: c}
 	stream, err := open(contextOfFirst(s.call.ctx), desc, c.cc, c.method, c.options.unheard()...)
 	if err != nil {
-		return nil, s.call.passedError(err)
+		return nil, s.call.passedError(err, nil)
 	}
 	s.ClientStream = stream
 	return s, nil
@@ -45,18 +46,21 @@ func (s *passedStream) RecvMsg(m any) error {
 	case err == nil, err == io.EOF:
 		return err
 	case s.shown == nil:
-		s.shown = s.call.passedError(err)
+		s.shown = s.call.passedError(err, s.ClientStream)
 	default:
 		s.shown = amended(s.shown, err)
 	}
 	return s.shown
 }
 
-// passedError returns the error of a call whose only attempt has ended with err. Only now the engine starts, which says why the call is
-// not retried.
-func (c *call) passedError(err error) error {
+// passedError returns the error of a call whose only attempt has ended with err. stream is nil if there was none. Only now the engine
+// starts, which says why the call is not retried.
+func (c *call) passedError(err error, stream grpc.ClientStream) error {
 	now := c.now()
 	a := &attempt{attemptOptions: newAttemptOptions(), number: 1, began: c.start, ctx: c.ctx}
+	if stream != nil {
+		a.report = report{ended: true, trailer: stream.Trailer()}
+	}
 	c.prepareEngine()
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.resultOf(a, nil, err, c.local(a, err, now), now), now)

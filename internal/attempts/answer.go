@@ -83,7 +83,7 @@ func (c *Call) outlasted(a *attempt, at time.Duration) bool {
 	return a.slow || c.took(a, at) > c.limitsOf(a.number).Fast
 }
 
-// EndedSlow reports whether that is so of the attempt of the last call of Ended.
+// EndedSlow reports whether that is so of the attempt of the last call of Ended, and a server has seen it.
 func (c *Call) EndedSlow() bool { return c.endedSlow }
 
 // learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before
@@ -129,7 +129,12 @@ func (r *Result) isAnswer(is decision.Class) bool {
 	case r.Final, is.Retryable:
 		return false
 	}
-	switch r.Status.Code() {
+	return ofRequest(r.Status.Code())
+}
+
+// ofRequest reports whether a code speaks of the request, and not of the server.
+func ofRequest(code codes.Code) bool {
+	switch code {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
 		codes.OutOfRange, codes.Unauthenticated:
 		return true

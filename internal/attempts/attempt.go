@@ -171,6 +171,7 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	case push.Source == "":
 	case decision.Forbids(c.set.Policy, push):
 		c.used.stopped = true
+		c.ending.forbidden = c.ending.forbidden || push.Stop
 		if !push.Stop { // the delay is too long for the call, and not for its caller
 			c.floor = max(c.floor, later(now.At, push.After(now.Chance)))
 		}

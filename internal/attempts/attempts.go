@@ -144,20 +144,23 @@ type End struct {
 	Answers  evidence.Summary // of the last decision
 	Pushback time.Duration    // what is left of the delay that the server has asked for; 0: none
 
+	Forbidden   bool // a server has said that nobody is to retry, such as one that has given up itself
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 	Slow        bool // an attempt took longer than its own timeout, see [evidence.Limits]
 }
 
 // GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the
-// backend. An upstream caller must not retry it. A call with one attempt by its policy has not given up, nor has one that
-// leaves retries to the upstream caller ([policy.ReasonChainStop]).
+// backend. An upstream caller must not retry it. A call with one attempt by its policy has not given up, unless the service below says that
+// it has, nor has one that leaves retries to the upstream caller ([policy.ReasonChainStop]).
 func (e *End) GaveUp() bool {
 	switch cmp.Or(e.Refusal, e.Reason) {
 	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast,
 		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
-		return e.Attempts > 1
+		return e.Attempts > 1 || e.Forbidden
+	case policy.ReasonNonRetryable, policy.ReasonCommitted:
+		return e.Forbidden && !ofRequest(status.Code(e.Err)) // a handler may go on after NOT_FOUND
 	default:
 		return false
 	}

@@ -97,6 +97,7 @@ type ending struct {
 	lastRefusal     policy.Reason    // why no attempt was sent after a slow one, or when it was due; "": one was
 	lastServerError answer           // before the answer, of an attempt that was not cancelled for another one
 	reached         bool             // a server has seen one of its attempts
+	forbidden       bool             // a server has said that nobody is to retry
 	answers         evidence.Summary // of the last decision
 	slow            bool             // an attempt took longer than its own timeout
 }
@@ -153,7 +154,7 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	c.beginStep(&step)
 	if c.removeRunning(n, now.At) {
-		c.endedSlow = c.outlasted(&c.ended, now.At)
+		c.endedSlow = !r.Foreign && c.outlasted(&c.ended, now.At)
 		c.ending.slow = c.ending.slow || c.endedSlow
 		c.endAttempt(&step, &c.ended, &r, now)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -519,6 +520,28 @@ func TestEndGaveUp(t *testing.T) {
 		got := [2]bool{(&End{Reason: reason, Attempts: 1}).GaveUp(), (&End{Reason: reason, Attempts: 2}).GaveUp()}
 		if got != want[reason] {
 			t.Errorf("%s: after one attempt and two %v; want %v", reason, got, want[reason])
+		}
+	}
+}
+
+// What the service below says holds for the caller above, also if the call had one attempt, and whatever its policy lists. A handler may go
+// on after an error that speaks of the request.
+func TestEndGaveUp_Forbidden(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason policy.Reason
+		code   codes.Code
+		want   bool
+	}{
+		{policy.ReasonNonRetryable, codes.Unavailable, true},
+		{policy.ReasonNonRetryable, codes.NotFound, false},
+		{policy.ReasonCommitted, codes.Unavailable, true},
+		{policy.ReasonAttemptsExhausted, codes.Unavailable, true},
+		{policy.ReasonCancelled, codes.Canceled, false},
+	} {
+		end := End{Reason: row.reason, Attempts: 1, Err: status.Error(row.code, ""), Forbidden: true}
+		if end.GaveUp() != row.want {
+			t.Errorf("%s, %s: %v", row.reason, row.code, end.GaveUp())
 		}
 	}
 }

@@ -47,6 +47,7 @@ func (c *Call) conclude(now *Now) {
 	c.gap.end(at)
 	c.end.Waited = c.gap.total
 	c.end.Pushback = max(c.floor-at, 0)
+	c.end.Forbidden = c.ending.forbidden
 	failed := c.end.Err != nil || c.end.Answer == 0
 	if failed && c.ending.lastServerError.attempt != c.end.Answer {
 		c.end.Last = c.ending.lastServerError.err

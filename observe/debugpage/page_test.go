@@ -98,6 +98,40 @@ func TestPageModes(t *testing.T) {
 	})
 }
 
+// A key of state.json has one unit: the balance of a budget is in retries, and its samples have the share of its capacity.
+func TestPageJSON_Units(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		h := Config{}.Handler(s.retrier)
+		s.On("*", down())
+		_ = s.call(t, getOrder)
+		wants(t, get(h, "state.json").Body.String(), `"balance": 0,`, `"samples": []`)
+		time.Sleep(interval + time.Second)
+		wants(t, get(h, "state.json").Body.String(), `"balance": 0,`, `"share": 0,`)
+	})
+}
+
+// A decision on a slow attempt has the time that the attempt has taken, also if no other attempt follows.
+func TestPageJSON_SlowAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.retrier = testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(hanging)))(t)))(t)
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		h := Config{}.Handler(s.retrier)
+		s.conn.Connect()
+		synctest.Wait()
+		s.On("*", testserver.OK().Delay(time.Second))
+		testkit.NoError(t, s.call(t, getOrder))
+		var is []retrierState
+		testkit.NoError(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &is))
+		if d := is[0].Decisions; len(d) != 1 || d[0].Reason != policy.ReasonNotProvenFast || d[0].Elapsed != 0.1 {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
 func TestPageJSON(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -263,7 +263,7 @@ func otherModes(set *decision.Set) []string {
 }
 
 func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
-	samples := p.history.of(balanceOf(retrier, b))
+	samples := append([]sample{}, p.history.of(balanceOf(retrier, b))...) // [] in JSON, not null
 	s := budgetState{
 		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind,
 		Granted: b.Granted, Refused: b.Refused, Samples: samples, Plot: newPlot(samples),
@@ -278,13 +278,13 @@ func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
 		Retry: d.WillRetry, Waits: d.Waits, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason,
-		Budget: cmp.Or(d.Budget, "default"),
+		Budget: cmp.Or(d.Budget, "default"), Elapsed: d.Elapsed.Seconds(),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()
 	}
 	if s.Retry || s.Announced {
-		s.Delay, s.Elapsed = d.Delay.Seconds(), d.Elapsed.Seconds()
+		s.Delay = d.Delay.Seconds()
 		s.After = explain.Short(d.Elapsed + d.Delay)
 	}
 	if p.config.ShowErrors {
