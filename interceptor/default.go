@@ -24,7 +24,8 @@ type DefaultPolicy struct {
 	Idempotent []string
 
 	// PerAttemptTimeout is how long an attempt may take before another one is sent in parallel. The first good response counts. Choose a
-	// time that is longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time.
+	// time that is longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time. If the client also
+	// makes long polls, whose waits would spend the budget, write a policy file, in which they have no such timeout.
 	PerAttemptTimeout time.Duration
 
 	// OnAttemptTimeout is what happens after PerAttemptTimeout, as onAttemptTimeout in a policy file. "" or "HEDGE" sends another attempt

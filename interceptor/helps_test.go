@@ -340,7 +340,11 @@ func TestHelps_BurstsAndWaits(t *testing.T) {
 	bursts.burst, bursts.rate = 20, 20
 	rare.rate, rare.quiet, rare.calls = 1./60, 10, 300
 	tokens.dial = []grpc.DialOption{grpc.WithPerRPCCredentials(slowToken{testkit.NewTimes(0, 0, 4)})}
-	for name, c := range map[string]traffic{"bursts": bursts, "rare calls": rare, "tokens": tokens} {
+	tokensInPlace := tokens
+	tokensInPlace.policy = inPlace100
+	for name, c := range map[string]traffic{
+		"bursts": bursts, "rare calls": rare, "tokens": tokens, "tokens, in place": tokensInPlace,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if o := c.play(t); o.success < 0.96 || o.perCall > 1.4 {

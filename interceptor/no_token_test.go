@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // lateToken are credentials whose token doesn't come before the attempt's context is over.
@@ -91,6 +92,46 @@ func TestForeign_TokenNeverComes(t *testing.T) {
 					}, interceptor.WithBudget("", forAll(p)))
 				})
 			}
+		}
+	}
+}
+
+// tokenLater are credentials whose token doesn't come in the second attempt.
+type tokenLater struct{}
+
+func (tokenLater) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	if number, _ := interceptor.AttemptFromContext(ctx); number != 2 {
+		return map[string]string{"authorization": "Bearer x"}, nil
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (tokenLater) RequireTransportSecurity() bool { return false }
+
+// An attempt that waits for a token is cancelled for the next one. gRPC makes UNAUTHENTICATED or INTERNAL of what its credentials return
+// then, which isn't the call's response.
+func TestForeign_TokenOfAReplacedAttempt(t *testing.T) {
+	for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "server stream": serverStream} {
+		for whose, row := range map[string]struct {
+			dial []grpc.DialOption
+			opts []grpc.CallOption
+		}{
+			"of the connection": {[]grpc.DialOption{grpc.WithPerRPCCredentials(tokenLater{})}, nil},
+			"of the call":       {nil, []grpc.CallOption{grpc.PerRPCCredentials(tokenLater{})}},
+		} {
+			t.Run(kind+"/"+whose, func(t *testing.T) {
+				play(t, watchful(true), func(t *testing.T, s scene) {
+					s.On(get, testserver.Hang().Times(1), text("quick"))
+					conn := s.Dial(t, append(s.retrier.DialOptions(), row.dial...)...)
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					err := exchange(ctx, conn, desc, get, append(row.opts, interceptor.MaxAttempts(3))...)
+					if err != nil || s.Count(get) != 2 {
+						t.Errorf("%v (%s), %d requests; want the third attempt to succeed", err, reasonOf(err), s.Count(get))
+					}
+				})
+			})
 		}
 	}
 }

@@ -17,9 +17,18 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// local reports whether err isn't a response, but gRPC's error for the expired or cancelled context of a.
+// local reports whether err isn't a response, but the error for the expired or cancelled context of a. If a was cancelled alone, before it
+// had a stream, that is so of any error: credentials choose its code.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
-	return err != nil && !isResponse(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
+	cancelled := a.ctx.Err() != nil
+	switch {
+	case err == nil:
+		return false
+	case isResponse(err):
+		return cancelled && c.ctx.Err() == nil && a.report.unsent
+	default:
+		return cancelled || c.reasonGone(now) != ""
+	}
 }
 
 // resultOf returns the result of attempt a, which has returned err at now. local is as in [call.local]; a may have been cancelled since.

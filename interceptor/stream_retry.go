@@ -153,9 +153,9 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 	if closed(s.cc) && strings.HasSuffix(messageOf(err), connClosing) {
 		err = errConnClosing // Header wraps it
 	}
+	t.noteReport() // before an inner interceptor's second stream with the same options can end
 	local := s.local(&t.attempt, err, now)
 	t.noteEnd(now.At)
-	t.noteReport() // before an inner interceptor's second stream with the same options can end
 	t.cancel()
 	if t.stream != nil && (local || err != nil && !isResponse(err)) {
 		t.awaitEnd()

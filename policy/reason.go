@@ -17,8 +17,8 @@ const (
 	ReasonChainStop         Reason = "chain_stop"         // this call is part of a retry by an upstream caller, who is responsible
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
 	ReasonOverloaded        Reason = "overloaded"         // the service is too slow to respond to the attempt in time
-	ReasonSlowEverywhere    Reason = "slow_everywhere"    // all of the target's last responses were slow: there is a queue
-	ReasonNotProvenFast     Reason = "not_proven_fast"    // no parallel attempt: few responses are known, or a recent one was slow
+	ReasonSlowEverywhere    Reason = "slow_everywhere"    // all of the method's last ten responses were very slow: there is a queue
+	ReasonNotProvenFast     Reason = "not_proven_fast"    // no attempt after a slow one: too few responses are known, or too many were slow
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // the maximum number of calls is waiting
 	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the budget does not pay for another attempt

@@ -103,7 +103,7 @@ type Result struct {
 	decision.Outcome // Status nil: OK
 
 	Err   error // as returned by gRPC; nil: OK
-	Local bool  // no response, but gRPC's error for an ended context
+	Local bool  // no response, but the error that this client has made of an ended context
 	Own   bool  // the error is this client's, and says nothing of the server: a breaker is told so
 	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
 

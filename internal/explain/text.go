@@ -148,9 +148,16 @@ func (a *Answer) slowness(add func(name, format string, args ...any)) {
 	} else {
 		add("slow", "a response is slow if it took over %s, and very slow if also over %s", limit, part)
 	}
-	if watched {
+	switch {
+	case !watched:
+		add("", "while all of the method's last %d responses were very slow, nothing is retried (docs/overload.md)", evidence.Remembered)
+		return
+	case a.Policy.Parallel():
 		add("", "another attempt follows a slow one only while at most %d of the method's last %d responses were slow, after %d or more",
 			evidence.MostSlow, evidence.Remembered, evidence.Enough)
+	default:
+		add("", "another attempt replaces a slow one only while at most %d of the method's last %d responses were slow; "+
+			"of fewer, at most a fifth", evidence.MostSlow, evidence.Remembered)
 	}
 	add("", "while all %d were very slow, nothing is retried (docs/overload.md)", evidence.Remembered)
 }

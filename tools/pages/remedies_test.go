@@ -261,3 +261,58 @@ func TestOverloadPage_TwoSpeeds(t *testing.T) {
 		}
 	}
 }
+
+// playBursts plays 100 calls together every ten seconds, over real gRPC to four backends, of which one hangs. It returns the part of the
+// calls that succeed.
+func playBursts(t *testing.T, file string) (success float64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		const bursts, calls = 20, 100
+		draw := testkit.NewTimes(20*time.Millisecond, 0.4, 1)
+		var servers []*testserver.Server
+		for range 4 {
+			s := testserver.Start(t)
+			s.On("*", testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return testserver.OK().Delay(draw.Draw()) }))
+			servers = append(servers, s)
+		}
+		retrier := testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)))(t)
+		conn := testkit.Must(testserver.DialAll(servers, retrier.DialOptions()...))(t)
+		defer conn.Close()
+		burst := func() (ok float64) {
+			var succeeded atomic.Int64
+			var running sync.WaitGroup
+			for range calls {
+				running.Go(func() {
+					if conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}) == nil {
+						succeeded.Add(1)
+					}
+				})
+			}
+			time.Sleep(10 * time.Second)
+			running.Wait()
+			return float64(succeeded.Load())
+		}
+		burst()
+		servers[0].Reset()
+		servers[0].On("*", testserver.Hang())
+		for range bursts {
+			success += burst() / (bursts * calls)
+		}
+	})
+	return success
+}
+
+// Of calls that come together, more are slow at a time than the default bucket pays for.
+func TestOverloadPage_Bursts(t *testing.T) {
+	t.Parallel()
+	d := day{entry: "timeout: 2s"}
+	before := playBursts(t, d.policy())
+	d.file, d.retry = "budgets: [{name: orders, bucket: {size: 100}}]\n", "perAttemptTimeout: 0.4s, budget: orders"
+	after := playBursts(t, d.policy())
+	var shown, shownAfter float64
+	cell := remedyCell(t, "Set `size: 100`")
+	_, err := fmt.Sscanf(cell, "%f → %f %%", &shown, &shownAfter)
+	if err != nil || math.Abs(100*before-shown) > 2 || math.Abs(100*after-shownAfter) > 2 { // goroutines take turns as they like
+		t.Errorf("docs/overload.md has %q; played, it is %.0f → %.0f %%", cell, 100*before, 100*after)
+	}
+}

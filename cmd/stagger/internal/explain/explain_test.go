@@ -222,6 +222,8 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1)}, []string{
 			"  backoff   none before the first retry (AT_ONCE; within 1 ms), then 100ms, × 2 each time, up to 1s; jitter FULL\n",
 			"  admission REFUSE: a call that can't be served before its deadline isn't sent\n", "0s and 1ms    retry", "0s and 100ms  retry",
+			"  slow      a response is slow, and very slow, if it took over a quarter of the call's time to the deadline\n" +
+				"            while all of the method's last 10 responses were very slow, nothing is retried",
 		}},
 		{[]string{method, "--hang"}, []string{
 			"If no attempt ever gets a response, and the budget pays for each:", "another attempt in its place", "The call does not end",
@@ -241,8 +243,11 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method}, []string{
 			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a successful call adds 0.1; ", "an attempt after a slow one 4; ",
 			"  slow      a response is slow if it took over ", ", and very slow if also over a quarter of the call's time to the deadline\n" +
-				"            another attempt follows a slow one only while at most 2 of the method's last 10 responses were slow, after 5 or more\n" +
+				"            another attempt replaces a slow one only while at most 2 of the method's last 10 responses were slow; of fewer, at most a fifth\n" +
 				"            while all 10 were very slow, nothing is retried",
+		}},
+		{[]string{list}, []string{
+			"another attempt follows a slow one only while at most 2 of the method's last 10 responses were slow, after 5 or more\n",
 		}},
 		{[]string{waits, "--down"}, []string{"The call does not end"}}, // and the command does, though the call looks for a connection forever
 		{[]string{method, "--down"}, []string{
