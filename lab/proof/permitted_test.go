@@ -106,14 +106,15 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "OnFinish receives the application's error; gRPC's receives another one, or none about a second reply",
+		name: "OnFinish receives the application's error; gRPC's receives another one, or none about a missing or a second reply",
 		by:   oneAnswer,
 		allows: func(c *comparison, d difference) bool {
 			found := c.script.leaves && !strings.Contains(d.got, "given up") && (strings.Contains(d.want, "(context") || strings.Contains(d.want, "is closing)")) // in SendMsg
 			late := strings.Contains(d.want, "trying to send message larger than max")                                                                            // after the server has ended the stream
 			unread := c.script.byHand && c.got.cutShort() && (c.got.ends(d.got) || c.got.ends(d.want))                                                            // the server's end had arrived before the call was cancelled
 			broken := strings.Contains(d.want, "failed to unmarshal") && c.got.cutShort()                                                                         // received when the call was cancelled
-			return d.what == "OnFinish" && (found || late || unread || broken || c.got.ends(d.got) && !c.want.ends(d.want))
+			missing := c.script.leaves && strings.Contains(d.got, "cardinality violation")                                                                        // found by Header
+			return d.what == "OnFinish" && (found || late || unread || broken || missing || c.got.ends(d.got) && !c.want.ends(d.want))
 		},
 	},
 	{
