@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // run returns the output of the whole command, and its error.
@@ -133,9 +134,17 @@ func TestHelp(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, bare)
 		}
 	}
+}
+
+// The file that "stagger help policy" shows is the example's.
+func TestHelpOnPolicy(t *testing.T) {
+	t.Parallel()
 	topic, err := run("help", "policy")
 	if err != nil || !strings.Contains(topic, "    methodConfig:\n") {
 		t.Errorf("%v\n%s", err, topic)
+	}
+	if example := testkit.Must(os.ReadFile("../../examples/orders/retry.yaml"))(t); string(example) != policyFile {
+		t.Error("cmd/stagger/policy.yaml differs from examples/orders/retry.yaml: copy that")
 	}
 }
 

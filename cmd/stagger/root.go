@@ -5,7 +5,7 @@ package main
 
 import (
 	"cmp"
-	_ "embed" // for keys
+	_ "embed" // for help topics
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
@@ -168,6 +167,11 @@ other gRPC clients know as well. Seconds are more than 0 unless the key says oth
 //go:embed keys.txt
 var keys string
 
+// policyFile is a copy of examples/orders/retry.yaml, which is in another module.
+//
+//go:embed policy.yaml
+var policyFile string
+
 // topic returns "stagger help policy".
 func topic() *cobra.Command {
 	return &cobra.Command{
@@ -180,6 +184,6 @@ with their ranges and defaults.
 
 An example:
 
-    ` + strings.ReplaceAll(strings.TrimSpace(string(orders.Policy)), "\n", "\n    "),
+    ` + strings.ReplaceAll(strings.TrimSpace(policyFile), "\n", "\n    "),
 	}
 }

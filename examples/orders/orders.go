@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package orders is the example in stagger's documentation, demo and tests: the retry policy of a client of an order
+// Package orders is the example in stagger's documentation and tests: the retry policy of a client of an order
 // service. Your own program loads its file with interceptor.Load.
 package orders
 

@@ -39,7 +39,7 @@ func Load(path string) (*Scenario, error) {
 	})
 }
 
-// Parse reads a scenario, in YAML or JSON; examples/simulate/README.md lists the keys. file is the name that diagnostics show. read
+// Parse reads a scenario, in YAML or JSON; cmd/stagger/scenarios/README.md lists the keys. file is the name that diagnostics show. read
 // returns a policy file that the scenario names. The error is a [*document.Error] with all errors in the scenario, each with
 // line, column, value and remedy; or that of a policy file. Unknown keys, duplicate keys, and values without a unit are
 // errors.

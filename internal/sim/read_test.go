@@ -231,10 +231,10 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The scenario that examples/simulate/README.md shows can be played with a policy file next to it.
+// The scenario that cmd/stagger/scenarios/README.md shows can be played with a policy file next to it.
 func TestParse_Page(t *testing.T) {
 	t.Parallel()
-	page := string(testkit.Must(os.ReadFile("../../examples/simulate/README.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../../cmd/stagger/scenarios/README.md"))(t))
 	_, scenario, _ := strings.Cut(page, "```yaml scenario\n")
 	scenario, _, found := strings.Cut(scenario, "```\n")
 	file := strings.Replace(retryFile, "service: a.B, method: C", "service: acme.shop.v1.Shop, method: Get", 1)

@@ -15,7 +15,7 @@ import (
 
 func example(t *testing.T, name string) *Scenario {
 	t.Helper()
-	return testkit.Must(Load("../../examples/simulate/" + name + ".yaml"))(t)
+	return testkit.Must(Load("../../cmd/stagger/scenarios/" + name + ".yaml"))(t)
 }
 
 func text(t *testing.T, r *Result) string {

@@ -72,7 +72,7 @@ func below(rows [][]string) report.Table {
 
 // plot draws the success of calls in an overload that retries prolong.
 func plot(ctx context.Context, path string) error {
-	s, err := sim.Load("../../examples/simulate/overload.yaml")
+	s, err := sim.Load("../../cmd/stagger/scenarios/overload.yaml")
 	if err != nil {
 		return err
 	}

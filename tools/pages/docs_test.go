@@ -247,13 +247,18 @@ func TestPages_Reasons(t *testing.T) {
 	}
 }
 
+// examplePages are the pages of the examples, and of the simulator's scenarios.
+func examplePages(t *testing.T) []string {
+	t.Helper()
+	return append(testkit.Must(filepath.Glob("examples/*/README.md"))(t), "cmd/stagger/scenarios/README.md")
+}
+
 // Links lead to files and headings that exist, and a link leads to every page.
 func TestPages_Links(t *testing.T) {
 	t.Parallel()
 	texts := pages(t)
 	texts["CONTRIBUTING.md"] = read(t, "CONTRIBUTING.md")
-	examples := testkit.Must(filepath.Glob("examples/*/README.md"))(t)
-	for _, path := range examples {
+	for _, path := range examplePages(t) {
 		texts[path] = read(t, path)
 	}
 	linked := map[string]bool{"README.md": true}
@@ -460,8 +465,7 @@ func TestPages_Shop(t *testing.T) {
 func TestPages_Names(t *testing.T) {
 	t.Parallel()
 	n, texts := readNames(t), pages(t)
-	more := testkit.Must(filepath.Glob("examples/*/README.md"))(t)
-	for _, path := range append(more, "CONTRIBUTING.md", ".github/SUPPORT.md", "SECURITY.md", "CHANGELOG.md") {
+	for _, path := range append(examplePages(t), "CONTRIBUTING.md", ".github/SUPPORT.md", "SECURITY.md", "CHANGELOG.md") {
 		texts[path] = read(t, path)
 	}
 	for path, text := range texts {

@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	orderspolicy "github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -94,7 +93,7 @@ func TestDayIsShown(t *testing.T) {
 // A policy file with an entry for payments is followed for them, too.
 func TestDay_OwnPolicy(t *testing.T) {
 	t.Parallel()
-	set := testkit.Must(policy.Parse(orderspolicy.File, orderspolicy.Policy))(t)
+	set := testkit.Must(policy.Load("../../../../examples/orders/retry.yaml"))(t)
 	r := testkit.Must(playDay(t.Context(), set, 1))(t)
 	run := &r.Runs[len(r.Runs)-1]
 	if in := phaseOf(r, run, "one fails"); run.Name != stagger || sim.Ratio(in.succeeded[reads], in.begun[reads]) < 0.98 ||

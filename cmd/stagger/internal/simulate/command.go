@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/examples/simulate"
+	"github.com/stagger-go/stagger/cmd/stagger/scenarios"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
@@ -45,9 +45,9 @@ func Command() *cobra.Command {
 		Long: `Simulate an outage of a fleet of clients, in virtual time, with your policy.
 
 SCENARIO is a file, or the name of a built-in one (--list). It describes clients,
-services, a network and faults over time; examples/simulate/README.md lists its keys.
-The interceptor's own code decides about retries and budgets. One seed gives one
-result.`,
+services, a network and faults over time; cmd/stagger/scenarios/README.md lists its
+keys. The interceptor's own code decides about retries and budgets. One seed gives
+one result.`,
 		Example: `  stagger simulate --list
   stagger simulate overload
   stagger simulate overload --policy retry.yaml --method acme.orders.v1.OrderService/GetOrder
@@ -141,16 +141,16 @@ func open(name string) (*sim.Scenario, error) {
 	if _, missing := os.Stat(name); missing == nil {
 		return nil, err // a policy file does not exist
 	}
-	data, missing := simulate.Files.ReadFile(name + ".yaml")
+	data, missing := scenarios.Files.ReadFile(name + ".yaml")
 	if missing != nil {
 		return nil, cli.UsageErrorf("%s: is not a file or a built-in scenario; those are %s", name, strings.Join(builtIn(), ", "))
 	}
-	return sim.Parse(name+".yaml", data, simulate.Files.ReadFile)
+	return sim.Parse(name+".yaml", data, scenarios.Files.ReadFile)
 }
 
 // builtIn returns the names of the built-in scenarios.
 func builtIn() []string {
-	files, _ := fs.Glob(simulate.Files, "*.yaml") // the pattern is valid
+	files, _ := fs.Glob(scenarios.Files, "*.yaml") // the pattern is valid
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(path.Base(f), ".yaml")
 	}

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulate has scenarios for the simulator, and their policy files.
-package simulate
+// Package scenarios has the scenarios that are built into "stagger simulate", and their policy files.
+package scenarios
 
 import "embed"
 

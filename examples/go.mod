@@ -1,18 +1,22 @@
-module github.com/stagger-go/stagger/examples/shop
+module github.com/stagger-go/stagger/examples
 
 go 1.26.0
 
-// The example is developed with the library. A release drops these lines and requires the tags.
+// The examples are developed with the library. Your own go.mod requires tags instead.
 replace (
-	github.com/stagger-go/stagger => ../..
-	github.com/stagger-go/stagger/observe/otelstagger => ../../observe/otelstagger
+	github.com/stagger-go/stagger => ..
+	github.com/stagger-go/stagger/observe/otelstagger => ../observe/otelstagger
 )
 
 require (
+	github.com/failsafe-go/failsafe-go v0.9.8
+	github.com/googleapis/gax-go/v2 v2.26.2
+	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.4
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.95.1
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
+	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/stagger-go/stagger v0.0.0
 	github.com/stagger-go/stagger/observe/otelstagger v0.0.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0
@@ -26,6 +30,7 @@ require (
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.3 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
@@ -48,6 +53,7 @@ require (
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/api v0.288.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261110000943-09e21b237f2c // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/apimachinery v0.37.2 // indirect
