@@ -2016,6 +2016,20 @@ func TestStreamEnd_OnFinishReceives(t *testing.T) {
 	}
 }
 
+// As in gRPC, the context of a stream that is over is done, also if its last attempt could not be opened.
+func TestStreamEnd_ContextIsDone(t *testing.T) {
+	play(t, impatient(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "a")
+		synctest.Wait()
+		s.Down()
+		if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 1 || stream.Context().Err() == nil {
+			t.Errorf("%v after %d attempts; its context: %v", err, s.Count(get), stream.Context().Err())
+		}
+	})
+}
+
 // Observers may make calls at the end of a stream: the policy's timeout ends its context after them.
 func TestStreamEnd_ObserversContext(t *testing.T) {
 	c := config(plain())
