@@ -53,9 +53,11 @@ type Event uint8
 
 // Events of a call.
 const (
-	EventAttemptFailed Event = iota + 1 // an attempt, the first or a later one, ended in a failure that counts against the server
-	EventCallSucceeded                  // a call ended with OK
-	EventCallFailed                     // a call ended with another status
+	// An attempt, the first or a later one, ended in a failure that counts against the server. The cut of a stream that ran for 10 s and is
+	// resumed doesn't.
+	EventAttemptFailed Event = iota + 1
+	EventCallSucceeded       // a call ended with OK
+	EventCallFailed          // a call ended with another status
 )
 
 // Cause says why an extra attempt is sent.

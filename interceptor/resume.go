@@ -17,8 +17,8 @@ type resumeOption struct {
 }
 
 // Resume lets a server stream continue if it breaks after it has delivered messages. next gets the last message that the application has
-// received. It returns the request for the messages after that, or nil or false to end the stream with its error. The application sees one
-// unbroken stream.
+// received. It returns the request for the messages after that, or nil or false to end the stream with its error. Before the first message,
+// the stream sends its own request again. The application sees one unbroken stream.
 //
 // Every resumption is an attempt: the policy and the budget must allow it, and the method must be idempotent. An attempt that has delivered
 // a message, or has run for 10 s, is progress: it counts as the first attempt again, for the policy and for [MaxAttempts]. After 10 s, the
@@ -59,11 +59,11 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// makeRest makes the request for the messages after the last one that the application received the log. It returns false if there is no
-// such message, or next returns none.
+// makeRest makes the request for the messages after the last one that the application received the log. Before the first message, the
+// log has the request already. It returns false if there is no request, or next returns none.
 func (s *stream) makeRest() bool {
 	if s.resume.last == nil {
-		return false
+		return len(s.log.blocks) > 0
 	}
 	m, ok := s.resume.next(s.resume.last)
 	var e encoded

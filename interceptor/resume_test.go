@@ -122,6 +122,30 @@ func TestResume_BoundAfterHeaders(t *testing.T) {
 	})
 }
 
+// Before its first message, a stream is resumed with its own request, also if the application has seen headers.
+func TestResume_BeforeTheFirstMessage(t *testing.T) {
+	for name, look := range map[string]func(grpc.ClientStream){
+		"nothing": func(grpc.ClientStream) {},
+		"Header":  func(s grpc.ClientStream) { _, _ = s.Header() },
+		"Context": func(s grpc.ClientStream) { s.Context() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, faults.Play(faults.Receive(1), faults.SendHeader(nil), faults.Pause(time.Minute)).Then(down()).Times(9), feed(1, 0))
+				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+				send(t, stream, "from the start")
+				look(stream)
+				if got, err := receive(stream); err != io.EOF || len(got) != 1 || fmt.Sprint(s.heard(9)) != "[from the start]" {
+					t.Errorf("%v, %v (%s) after %d attempts", got, err, reasonOf(err), s.Count(get))
+				}
+				if n := s.retrier.Replayed(); n != 0 {
+					t.Errorf("%d bytes are kept", n)
+				}
+			})
+		})
+	}
+}
+
 func TestResume_Copy(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,

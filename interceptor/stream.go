@@ -328,8 +328,8 @@ func (s *stream) Context() context.Context {
 	if t == nil {
 		t = s.commitNewest(decision.CommitContext)
 	}
-	if t == nil {
-		return s.ctx
+	if t == nil { // over, and the last attempt has no stream
+		return s.newest.ctx
 	}
 	return t.stream.Context()
 }

@@ -48,7 +48,7 @@ func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
 	} else {
 		s.newest = won
 		s.committed.Store(won)
-		s.log.release()
+		s.releaseLog(want)
 	}
 	if won == nil {
 		return false

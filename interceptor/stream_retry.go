@@ -217,7 +217,15 @@ func (s *stream) commit(t *streamAttempt, why decision.Commit) {
 	}
 	s.engine.Commit(t.number, why, attempts.Now{At: clock.Now()})
 	s.committed.Store(t)
-	s.log.release()
+	s.releaseLog(why)
+}
+
+// releaseLog drops what was sent, once the stream is committed. A stream with the Resume option keeps its request while the application
+// has seen no message: a quiet one may be cut before that.
+func (s *stream) releaseLog(why decision.Commit) {
+	if s.resume.next == nil || why != decision.CommitHeaders && why != decision.CommitContext {
+		s.log.release()
+	}
 }
 
 // commitNewest commits the stream to its newest attempt, and returns the one to which it is committed; nil: it is over without an answer.
@@ -257,6 +265,7 @@ func (s *stream) received(t *streamAttempt) {
 		return
 	}
 	s.commit(t, decision.CommitMessage)
+	s.log.release()
 	s.engine.Heard(t.number, attempts.Now{At: clock.Now()})
 }
 
@@ -274,7 +283,7 @@ func (s *stream) beginWait() (watched bool) {
 // timeAttempts begins the time of attempts, once the server has the whole request and the application waits. The lock must be held.
 func (s *stream) timeAttempts() {
 	if s.whole && s.awaited && !s.over {
-		s.engine.Await(s.now())
+		s.engine.Await(attempts.Now{At: clock.Now()})
 	}
 }
 

@@ -777,15 +777,23 @@ func TestStream_ObserveKeepsNothing(t *testing.T) {
 // the budget nothing. Of attempts that have ended, the stream keeps nothing.
 func TestForever_Quiet(t *testing.T) {
 	const day = 24 * 60
-	for name, first := range map[string]testserver.Step{
-		"after a message":  feed(1, 0, down().Delay(time.Minute)),
-		"without messages": down().Delay(time.Minute),
+	afterMessage, quiet := feed(1, 0, down().Delay(time.Minute)), down().Delay(time.Minute)
+	bucket := budget.BucketConfig{Size: 1, SlowCost: 1} // pays for one cut
+	throttle := budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}
+	for name, row := range map[string]struct {
+		first  testserver.Step
+		budget budget.Config
+	}{
+		"after a message":            {afterMessage, bucket},
+		"without messages":           {quiet, bucket},
+		"with gRPC's throttle":       {afterMessage, throttle},
+		"throttled without messages": {quiet, throttle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			retry := plain()
-			retry.Budget = "small" // it pays for one cut in five minutes
+			retry.Budget = "small"
 			c := config(retry)
-			c.Budgets = []spec.Budget{{Name: "small", Config: budget.BucketConfig{Size: 1, SlowCost: 1}}}
+			c.Budgets = []spec.Budget{{Name: "small", Config: row.budget}}
 			play(t, c, func(t *testing.T, s scene) {
 				var streams []weak.Pointer[attemptOf]
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
@@ -793,7 +801,7 @@ func TestForever_Quiet(t *testing.T) {
 					streams = append(streams, weak.Make(made))
 					return made
 				})
-				steps := []testserver.Step{first.Times(1), faults.Play(faults.Receive(1), faults.Pause(time.Minute)).Then(down()).Times(day), feed(1, 0)}
+				steps := []testserver.Step{row.first.Times(1), faults.Play(faults.Receive(1), faults.Pause(time.Minute)).Then(down()).Times(day), feed(1, 0)}
 				s.On(get, steps...)
 				began := time.Now()
 				if _, err := s.watch(t.Context(), t); err != io.EOF {
@@ -2006,6 +2014,20 @@ func TestStreamEnd_OnFinishReceives(t *testing.T) {
 			})
 		}
 	}
+}
+
+// As in gRPC, the context of a stream that is over is done, also if its last attempt could not be opened.
+func TestStreamEnd_ContextIsDone(t *testing.T) {
+	play(t, impatient(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "a")
+		synctest.Wait()
+		s.Down()
+		if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 1 || stream.Context().Err() == nil {
+			t.Errorf("%v after %d attempts; its context: %v", err, s.Count(get), stream.Context().Err())
+		}
+	})
 }
 
 // Observers may make calls at the end of a stream: the policy's timeout ends its context after them.

@@ -108,14 +108,17 @@ func (c *Call) inTime(a *attempt) bool {
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	helped := r.Err != nil && r.isAnswer(is) && c.inTime(a)
-	refunded := c.ranLong(a, r, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: refunded, helped: helped, own: r.Own, err: r.Err}, now.At)
+	long := c.ranLong(a, r, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, own: r.Own, err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
 	followed := c.follows(a)
 	if !followed {
 		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
+	}
+	if is.Fails() && !long { // or a throttle would end a quiet stream after a few cuts
+		c.reportFailure(now.At)
 	}
 	d := c.decide(step, a.number, is, followed, now)
 	c.ending.answer, c.ending.reason = answer{attempt: a.number, err: r.Err}, d.Reason

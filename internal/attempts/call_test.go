@@ -370,18 +370,18 @@ const traces = `
 # retry: resumption after a long time: the backoff starts anew, and the attempt gets its cost back
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 message → true;
 	20000 end 2 UNAV resumes progress → (retry), wake 20050; 20050 wake → send 3; 20060 end 3 OK → over succeeded, = 3
-	| F ( Wf ) R F ( Wf ) + E+
-# retry: a quiet stream that is cut after ten seconds or more makes progress without a message
+	| F ( Wf ) R ( Wf ) + E+
+# retry: a quiet stream that is cut after ten seconds or more makes progress without a message, and is no failure
 	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
 	120000 end 2 UNAV resumes → (retry), wake 120050; 120050 wake → send 3; 180000 end 3 UNAV resumes → (retry), wake 180050;
 	180050 wake → send 4; 190050 end 4 UNAV resumes → (retry), wake 190100; 190100 wake → send 5;
 	200000 end 5 UNAV resumes → (retry), wake 200100; 200100 wake → send 6;
 	200110 end 6 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 6
-	| F ( Wf ) R F ( Wf ) R F ( Wf ) R F ( Wf ) - F ( Wf ) - F E-
+	| ( Wf ) R ( Wf ) R ( Wf ) R ( Wf ) - F ( Wf ) - F E-
 # retry: an attempt that no server has seen is no progress, however long it ran
 	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
 	80000 end 2 UNAV unsent resumes → (retry), wake 80100; 80100 wake → send 3;
-	100000 end 3 UNAV unsent resumes → (attempts_exhausted), over attempts_exhausted, = 3 | F ( Wf ) ( ) R E-
+	100000 end 3 UNAV unsent resumes → (attempts_exhausted), over attempts_exhausted, = 3 | ( Wf ) ( ) R E-
 # retry: resumption
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3;
@@ -391,7 +391,7 @@ const traces = `
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 12049 end 2 UNAV resumes progress → (retry), wake 12149; 12149 wake → send 3;
 	12160 commit 3 message → true; 22149 end 3 UNAV resumes progress → (retry), wake 22199; 22199 wake → send 4;
-	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) R F ( Wf ) + E+
+	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) R ( Wf ) + E+
 # retry: headers are no progress of a stream that is resumed
 	0 start → send 1; 10 commit 1 headers → true; 20 end 1 UNAV resumes → (retry), wake 70; 70 wake → send 2;
 	80 commit 2 headers → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 commit 3 headers → true;

@@ -15,9 +15,6 @@ import (
 
 // decide collects what matters for what follows attempt n, asks the policy, and takes what another attempt needs.
 func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now Now) decision.Decision {
-	if is.Fails() {
-		c.reportFailure(now.At)
-	}
 	s := c.situation(now)
 	s.Class, s.Followed = is, followed
 	if c.used.announced {
