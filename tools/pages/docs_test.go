@@ -658,8 +658,10 @@ func TestPages_Search(t *testing.T) {
 	const harm, gain, lost = 3, 6, 12
 	chance, throttled, own := row("no retries again"), row("gRPC throttled"), row("default")
 	part := func(cell string) string { first, _, _ := strings.Cut(cell, ","); return first }
+	_, all, _ := strings.Cut(page, "\nharm in ")
+	all, _, _ = strings.Cut(all, " scenarios")
 	lines := []string{
-		fmt.Sprintf("%% of 600 troubles | %s | %s | %s |", chance[harm], throttled[harm], own[harm]),
+		fmt.Sprintf("%% of %s troubles | %s | %s | %s |", all, chance[harm], throttled[harm], own[harm]),
 		fmt.Sprintf("points | %s | %s | %s |", chance[gain], throttled[gain], own[gain]),
 		fmt.Sprintf("on average | | %s | %s |", throttled[lost], own[lost]),
 	}
@@ -677,8 +679,12 @@ func TestPages_Search(t *testing.T) {
 			t.Errorf("README.md lacks %q, which lab/search/results.md has", want)
 		}
 	}
+	evidence := read(t, "docs/evidence/search.md")
+	if claim := fmt.Sprintf("in %s %% of the scenarios, of which chance explains %s,", own[harm], chance[harm]); !strings.Contains(evidence, claim) {
+		t.Errorf("docs/evidence/search.md lacks the claim %q", claim)
+	}
 	for _, player := range []string{"default", "gRPC throttled"} {
-		_, cut, _ := strings.Cut(read(t, "docs/evidence/search.md"), "\n| "+player+" | ")
+		_, cut, _ := strings.Cut(evidence, "\n| "+player+" | ")
 		cut, _, _ = strings.Cut(cut, " |\n")
 		shown, all := strings.Split(cut, " | "), row(player)
 		if len(shown) != 7 || len(all) != 14 {
