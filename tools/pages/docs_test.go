@@ -43,9 +43,9 @@ func pages(t *testing.T) map[string]string {
 	return texts
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text := testkit.Must(os.ReadFile(path))(t)
+func read(tb testing.TB, path string) string {
+	tb.Helper()
+	text := testkit.Must(os.ReadFile(path))(tb)
 	return string(text)
 }
 
