@@ -107,8 +107,8 @@ func TestPaymentsBesideItsPeers(t *testing.T) {
 	page := strings.Join(strings.Fields(string(testkit.Must(os.ReadFile(readme))(t))), " ")
 	for _, want := range []string{
 		fmt.Sprintf("books %d payments, and responds to %d of them with `UNAVAILABLE`", payments, failedPayments),
-		fmt.Sprintf("gRPC's own retries, go-grpc-middleware and failsafe-go book those %d twice, and with a low `retryThrottling` some of them. stagger books none twice.",
-			failedPayments),
+		fmt.Sprintf("gRPC's own retries, go-grpc-middleware and failsafe-go book those %d twice. With a low `retryThrottling`, gRPC books some of them twice. "+
+			"stagger books none twice.", failedPayments),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the README does not say %q", want)
