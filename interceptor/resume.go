@@ -59,8 +59,8 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// makeRest makes the request for the messages after the last one that the application received the log. Before the first message, the
-// log has the request already. It returns false if there is no request, or next returns none.
+// makeRest puts the request for the messages after the application's last one into the log. Before the first message, the log has the
+// stream's own request. It returns false if there is no request.
 func (s *stream) makeRest() bool {
 	if s.resume.last == nil {
 		return len(s.log.blocks) > 0

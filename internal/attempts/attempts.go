@@ -144,7 +144,7 @@ type End struct {
 	Answers  evidence.Summary // of the last decision
 	Pushback time.Duration    // what is left of the delay that the server has asked for; 0: none
 
-	Forbidden   bool // a server has said that nobody is to retry, such as one that has given up itself
+	Forbidden   bool // a server has said that the call is not to be retried, as one says that has given up itself
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 	Slow        bool // an attempt took longer than its own timeout, see [evidence.Limits]
 }

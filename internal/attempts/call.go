@@ -97,7 +97,7 @@ type ending struct {
 	lastRefusal     policy.Reason    // why no attempt was sent after a slow one, or when it was due; "": one was
 	lastServerError answer           // before the answer, of an attempt that was not cancelled for another one
 	reached         bool             // a server has seen one of its attempts
-	forbidden       bool             // a server has said that nobody is to retry
+	forbidden       bool             // as in End
 	answers         evidence.Summary // of the last decision
 	slow            bool             // an attempt took longer than its own timeout
 }

@@ -150,8 +150,6 @@ func (a *Answer) slowness(add func(name, format string, args ...any)) {
 	}
 	switch {
 	case !watched:
-		add("", "while all of the method's last %d responses were very slow, nothing is retried (docs/overload.md)", evidence.Remembered)
-		return
 	case a.Policy.Parallel():
 		add("", "another attempt follows a slow one only while at most %d of the method's last %d responses were slow, after %d or more",
 			evidence.MostSlow, evidence.Remembered, evidence.Enough)
@@ -159,7 +157,7 @@ func (a *Answer) slowness(add func(name, format string, args ...any)) {
 		add("", "another attempt replaces a slow one only while at most %d of the method's last %d responses were slow; "+
 			"of fewer, at most a fifth", evidence.MostSlow, evidence.Remembered)
 	}
-	add("", "while all %d were very slow, nothing is retried (docs/overload.md)", evidence.Remembered)
+	add("", "while all of the method's last %d responses were very slow, nothing is retried (docs/overload.md)", evidence.Remembered)
 }
 
 // rules returns the rules of a budget, in sentences.

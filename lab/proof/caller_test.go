@@ -33,7 +33,7 @@ type caller struct {
 	until   time.Time
 	cancels context.CancelFunc // called before the application's next call after until; may be nil
 	slack   time.Duration      // how long after until that may be
-	limit   string             // of bytes to keep; -1: gRPC's
+	limit   int                // of bytes to keep; -1: gRPC's
 	resumes bool
 	leaves  bool // the application doesn't receive to the end
 	drained bool // it received after its context ended: received messages are delivered, the end is the context's
@@ -63,8 +63,8 @@ func (w *weather) call(k kind, name string) *caller {
 		c.story.most = 1000 // each message restarts the attempts
 	}
 	ctx := context.WithValue(context.Background(), storyKey{}, c.story)
-	c.limit = strconv.Itoa([]int{-1, -1, -1, 0, 40, 1 << 16}[c.below(6)])
-	ctx = metadata.AppendToOutgoingContext(ctx, "call", name, "kind", string(k), "limit", c.limit)
+	c.limit = []int{-1, -1, -1, 0, 40, 1 << 16}[c.below(6)]
+	ctx = metadata.AppendToOutgoingContext(ctx, "call", name, "kind", string(k), "limit", strconv.Itoa(c.limit))
 	c.until = time.Now().Add(time.Minute)
 	if d := c.upTo(500*ms) + ms; c.of(0.7) { // not 0: two timers at once crash Go 1.26's race detector in a bubble
 		c.until = time.Now().Add(d)
@@ -135,8 +135,8 @@ func (c *caller) options() []grpc.CallOption {
 	if c.points&atCodec != 0 {
 		opts = append(opts, grpc.ForceCodec(codec{c.panics}))
 	}
-	if n, _ := strconv.Atoi(c.limit); n >= 0 {
-		opts = append(opts, grpc.MaxRetryRPCBufferSize(n))
+	if c.limit >= 0 {
+		opts = append(opts, grpc.MaxRetryRPCBufferSize(c.limit))
 	}
 	if c.resumes {
 		opts = append(opts, interceptor.Resume(func(proto.Message) (proto.Message, bool) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -88,9 +87,7 @@ methodConfig:
 func TestPageInAHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
-		s.retrier = testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(hanging)))(t)))(t)
-		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		s := newSceneOfHangs(t)
 		h := Config{}.Handler(s.retrier)
 		s.On("*", testserver.OK())
 		for range 20 {

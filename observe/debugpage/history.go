@@ -49,7 +49,7 @@ type series struct {
 // sample is the state of a balance, and its withdrawals since the previous sample.
 type sample struct {
 	At      time.Time `json:"at"`
-	Balance float64   `json:"share"` // ÷ capacity, 0 to 1
+	Share   float64   `json:"share"` // balance ÷ capacity, 0 to 1
 	Granted uint64    `json:"granted"`
 	Refused uint64    `json:"refused"`
 }

@@ -94,7 +94,7 @@ func TestShare(t *testing.T) {
 func numbers(samples []sample) string {
 	list := []string{}
 	for _, s := range samples {
-		list = append(list, fmt.Sprintf("{%v %v %v}", s.Balance, s.Granted, s.Refused))
+		list = append(list, fmt.Sprintf("{%v %v %v}", s.Share, s.Granted, s.Refused))
 	}
 	return fmt.Sprint(list)
 }
@@ -128,7 +128,7 @@ func TestHistoryOfWhatComesIntoSight(t *testing.T) {
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
-	got := newPlot([]sample{{At: now.Add(-time.Hour)}, {At: now.Add(-2 * time.Minute), Balance: 1}, {At: now, Balance: 0.5, Granted: 1, Refused: 3}})
+	got := newPlot([]sample{{At: now.Add(-time.Hour)}, {At: now.Add(-2 * time.Minute), Share: 1}, {At: now, Share: 0.5, Granted: 1, Refused: 3}})
 	want := plot{Balance: "179.0,0.0 299.0,20.0", Granted: "M298.0 40.0h2.0v-10.0h-2.0z", Refused: "M298.0 30.0h2.0v-30.0h-2.0z", Most: 4, Newest: now}
 	if got != want {
 		t.Errorf("%+v; want %+v", got, want)

@@ -116,9 +116,7 @@ func TestPageJSON_Units(t *testing.T) {
 func TestPageJSON_SlowAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
-		s.retrier = testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(hanging)))(t)))(t)
-		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		s := newSceneOfHangs(t)
 		h := Config{}.Handler(s.retrier)
 		s.conn.Connect()
 		synctest.Wait()

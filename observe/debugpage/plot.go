@@ -40,7 +40,7 @@ func newPlot(samples []sample) plot {
 		if x < 0 { // the process was suspended
 			continue
 		}
-		fmt.Fprintf(&line, "%.1f,%.1f ", x+step/2, plotHeight*(1-s.Balance))
+		fmt.Fprintf(&line, "%.1f,%.1f ", x+step/2, plotHeight*(1-s.Share))
 		if p.Most > 0 {
 			unit := float64(plotHeight) / float64(p.Most)
 			bar(&granted, x, step, plotHeight, unit*float64(s.Granted))

@@ -54,6 +54,15 @@ func newScene(t *testing.T, options ...testserver.Option) scene {
 	return scene{server, retrier, server.Dial(t, retrier.DialOptions()...)}
 }
 
+// newSceneOfHangs has an attempt timeout.
+func newSceneOfHangs(t *testing.T) scene {
+	t.Helper()
+	s := newScene(t)
+	s.retrier = testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(hanging)))(t)))(t)
+	s.conn = s.Dial(t, s.retrier.DialOptions()...)
+	return s
+}
+
 func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
 	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)

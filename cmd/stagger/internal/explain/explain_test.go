@@ -244,7 +244,7 @@ func TestExplainFlags(t *testing.T) {
 			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a successful call adds 0.1; ", "an attempt after a slow one 4; ",
 			"  slow      a response is slow if it took over ", ", and very slow if also over a quarter of the call's time to the deadline\n" +
 				"            another attempt replaces a slow one only while at most 2 of the method's last 10 responses were slow; of fewer, at most a fifth\n" +
-				"            while all 10 were very slow, nothing is retried",
+				"            while all of the method's last 10 responses were very slow, nothing is retried",
 		}},
 		{[]string{list}, []string{
 			"another attempt follows a slow one only while at most 2 of the method's last 10 responses were slow, after 5 or more\n",
