@@ -138,15 +138,28 @@ func TestResume_BeforeTheFirstMessage(t *testing.T) {
 				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil || fmt.Sprint(s.heard(9)) != "[from the start]" {
 					t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), s.Count(get))
 				}
-				if n := s.retrier.Replayed(); n != 0 {
-					t.Errorf("%d bytes are kept after the first message", n)
-				}
 				if got, err := receive(stream); err != io.EOF || len(got) > 0 {
 					t.Errorf("then %v, %v", got, err)
 				}
 			})
 		})
 	}
+}
+
+// After the first message, nothing is kept of the request that a stream committed by its headers has kept until then.
+func TestResume_ReleasesItsRequest(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, faults.Play(faults.Receive(1), faults.SendHeader(nil), say("1"), faults.Pause(time.Minute)))
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+		send(t, stream, "from the start")
+		_, _ = stream.Header()
+		before := s.retrier.Replayed()
+		testkit.NoError(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+		if n := s.retrier.Replayed(); before == 0 || n != 0 {
+			t.Errorf("%d bytes are kept before the first message, and %d after it", before, n)
+		}
+		_, _ = receive(stream)
+	})
 }
 
 func TestResume_Copy(t *testing.T) {
