@@ -1771,7 +1771,8 @@ type BucketBudget struct {
 	// attempts. 1 to 1000, at most four decimals; 4 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
 	// stagger. What a successful retry or hedge refunds, as a multiple of its cost. It is successful if a server responds within the attempt's
-	// own timeout (at any time if it has none), with OK, or with an error about the request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
+	// own timeout (at any time if it has none), with OK, or with an error about the
+	// request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
 	// stagger. How far refunds fill the bucket, if that is more than its size. 0 to 1000000, at most four decimals; 24 when absent.
 	RefundSize    *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
