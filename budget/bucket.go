@@ -208,22 +208,6 @@ func (b *bucketBudget) Reload(now time.Time, c Config) error {
 	return nil
 }
 
-// Filled returns which part of its capacity the bucket has; refunds may have filled it beyond that.
-func (b *bucketBudget) Filled(now time.Time) float64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(clock.At(now))
-	return float64(b.tokens) / float64(max(b.capacity(), 1))
-}
-
-// Limit leaves at most this part of the capacity.
-func (b *bucketBudget) Limit(now time.Time, filled float64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(clock.At(now))
-	b.tokens = min(b.tokens, int64(max(filled, 0)*float64(b.capacity())))
-}
-
 // TimeToRetry returns how long time alone takes until the bucket has a retry. It is 0 if the bucket has one, or if time never adds one.
 func (b *bucketBudget) TimeToRetry(now time.Time) time.Duration {
 	b.mu.Lock()

@@ -25,7 +25,6 @@ type kept interface {
 	Budget
 	Stater
 	Reload(now time.Time, c Config) error
-	Limit(now time.Time, filled float64)
 }
 
 func made(tb testing.TB, c Config) kept {
@@ -151,24 +150,6 @@ func TestReload_OfOpenPermits(t *testing.T) {
 	testkit.NoError(t, b.Reload(t0, small))
 	if ended(t0, EndHelped); b.State(t0).Balance != 1 {
 		t.Errorf("balance %v; want 1", b.State(t0).Balance)
-	}
-}
-
-func TestLimit_Nothing(t *testing.T) {
-	t.Parallel()
-	for name, c := range configs() {
-		b := made(t, c)
-		b.Limit(t0, 0)
-		b.Limit(t0, 0)
-		if _, ok := b.Allow(t0, CauseFailure); ok || b.State(t0).Balance != 0 {
-			t.Errorf("%s: allowed: %v, balance %v after it was drained", name, ok, b.State(t0).Balance)
-		}
-		for range 100 {
-			b.Observe(t0, EventCallSucceeded)
-		}
-		if _, ok := b.Allow(t0, CauseFailure); !ok {
-			t.Errorf("%s: earns nothing after it was drained", name)
-		}
 	}
 }
 

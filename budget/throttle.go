@@ -104,19 +104,5 @@ func (t *throttleBudget) Reload(_ time.Time, c Config) error {
 	return nil
 }
 
-// Filled returns how much more than half of its tokens the throttle has, as a part of half of them: down to -1.
-func (t *throttleBudget) Filled(time.Time) float64 {
-	tokens, capacity := t.bucket.tokensAndCapacity()
-	return float64(2*tokens-capacity) / float64(capacity)
-}
-
-// Limit leaves at most as many tokens. With half of them, nothing is allowed.
-func (t *throttleBudget) Limit(_ time.Time, filled float64) {
-	t.bucket.mu.Lock()
-	defer t.bucket.mu.Unlock()
-	most := int64((1 + filled) / 2 * float64(t.bucket.capacity))
-	t.bucket.addTokens(min(most-t.bucket.tokens, 0))
-}
-
 // TimeToRetry returns 0: time adds nothing.
 func (t *throttleBudget) TimeToRetry(time.Time) time.Duration { return 0 }

@@ -105,13 +105,3 @@ func TestThrottle(t *testing.T) {
 		})
 	}
 }
-
-func TestThrottleLimitLeavesWhatIsLessThanHalf(t *testing.T) {
-	t.Parallel()
-	b := throttle(t, 10, 1)
-	failing(8)(b)
-	b.Limit(t0, 0)
-	if got := tokens(&b.bucket); got != 2 {
-		t.Errorf("%v tokens; want the 2 that were left", got)
-	}
-}

@@ -13,10 +13,8 @@ import (
 // balance is a budget of the calls that share it, with counts. Entries hold it. One that has left the table makes them stale; calls that
 // have begun go on with it.
 //
-//	            ┌────────── a call needs it ───────────┐
-//	            ▼                                      │
-//	in the table ──┬── full: the least recently used ──┴─► among the spent ones, unless it is full ── full, too ─► forgotten
-//	               └── a reload has changed kind, scope or name ─► forgotten
+//	in the table ──┬── the table is full, and it was used least recently ──► forgotten
+//	               └── a reload has changed its kind or scope ─────────────► forgotten
 type balance struct {
 	use
 
@@ -26,8 +24,7 @@ type balance struct {
 	counted budgetKey  // the key under which its withdrawals count
 	counts  *counts    // those
 
-	left atomic.Bool  // it is not in the table
-	out  atomic.Int64 // permits that are out
+	out atomic.Int64 // permits that are out
 }
 
 var _ budget.Budget = (*balance)(nil)
@@ -40,10 +37,6 @@ type reloadable interface {
 	// Reload changes the config. It scales the balance, and never refills it, so it is safe in the middle of an outage. It refuses a
 	// config that is out of bounds or of another kind, and then changes nothing.
 	Reload(now time.Time, c budget.Config) error
-	// Filled returns how full the budget is: 1 is full, with 0 it allows nothing, and a throttle may have less.
-	Filled(now time.Time) float64
-	// Limit takes what makes the budget fuller than that, for one that replaces another one.
-	Limit(now time.Time, filled float64)
 	// TimeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, or never does by time alone.
 	TimeToRetry(now time.Time) time.Duration
 }
@@ -56,9 +49,6 @@ func (empty) Observe(time.Time, budget.Event) {}
 func (empty) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) { return nil, false }
 
 func (empty) State(time.Time) budget.State { return budget.State{} }
-
-// full reports whether a new balance would be the same, but for refunds. A budget of the program is not read.
-func (b *balance) full(now time.Time) bool { return b.ofFile != nil && b.ofFile.Filled(now) >= 1 }
 
 // Observe implements [budget.Budget].
 func (b *balance) Observe(now time.Time, e budget.Event) {

@@ -5,14 +5,13 @@ package interceptor
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -20,14 +19,14 @@ import (
 type budgets struct {
 	given map[string]func(target string) budget.Budget // by name, from WithBudget; fixed after New
 
-	table table[budgetKey, *balance]
-	spent table[budgetKey, *balance] // those that have left it though they weren't full: they come back as they were
+	generation *atomic.Uint64 // the Retrier's: it advances when balances leave the table
 
-	mu       sync.Mutex            // guards changes of both, and all below
-	current  map[string]budgetRule // of the policy file, by name; "" is the default budget
-	rules    map[string]budgetRule // the same, and the last ones of names that the file omits now
-	replaced replacedBalances      // by the last reloads
-	counts   budgetCounts          // of all balances, also of those that have left
+	table table[budgetKey, *balance]
+
+	mu      sync.Mutex            // guards changes of the table, and all below
+	current map[string]budgetRule // of the policy file, by name; "" is the default budget
+	rules   map[string]budgetRule // the same, and the last ones of names that the file omits now
+	counts  budgetCounts          // of all balances, also of those that have left
 }
 
 // budgetKey says which calls share a balance.
@@ -83,32 +82,24 @@ func (r *Retrier) warnOfUnknownBudget(of *rules, p *policy.Policy) {
 	}
 }
 
-// otherService replaces the names of services that only the application's own callers choose, as in a proxy: their
-// number is unbounded.
-const otherService = "other"
-
-// serviceOf returns the service whose balance pays for a call with scope SERVICE: the call's own, if the policy, generated
-// code or a descriptor names it.
-func (r *Retrier) serviceOf(e *entry) string {
-	service, _, _ := strings.Cut(strings.TrimPrefix(e.name, "/"), "/")
-	named, _, _ := strings.Cut(strings.TrimPrefix(e.policy.Name(), "/"), "/")
-	if named == service || e.static || r.described(service) {
-		return service
-	}
-	return otherService
+// serviceOf returns the service whose balance pays for a call with scope SERVICE. If a proxy's callers make up services, the table bounds
+// their balances.
+func serviceOf(method string) string {
+	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	return service
 }
 
 // find returns the balance that pays for a user's calls by policies that name a budget. It makes it, if there is none; full says that
-// another one has left for it. A budget of the program is made without the lock, since that is user code.
+// others have left for it. A budget of the program is made without the lock, since that is user code.
 func (b *budgets) find(name string, u budgetUser) (found *balance, full bool) {
 	budgetOf := b.given[name]
 	if budgetOf == nil {
 		return b.findOfFile(name, u)
 	}
 	key := budgetKey{name: name, source: budgetOfOption, budgetUser: budgetUser{target: u.target}}
-	found, full = b.locate(key)
+	found = b.table.find(key)
 	if found != nil {
-		return found, full
+		return found, false
 	}
 	made := budgetOf(u.target)
 	if made == nil {
@@ -124,44 +115,19 @@ func (b *budgets) findOfFile(name string, u budgetUser) (found *balance, full bo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key, rule := b.keyOf(name, u)
-	found, full = b.bring(key)
-	if found != nil {
-		return found, full
-	}
-	fresh, _ := budget.New(rule.config) // its settings were checked
-	now := time.Now()
-	if kept, ok := fresh.(reloadable); ok && b.replaced.before(key, clock.At(now)) {
-		kept.Limit(now, 0)
-	}
-	return b.add(key, fresh)
-}
-
-// locate is bring with the lock.
-func (b *budgets) locate(key budgetKey) (found *balance, full bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bring(key)
-}
-
-// bring returns the balance with a key, from the spent ones if it is there; nil if there is none. b.mu must be held.
-func (b *budgets) bring(key budgetKey) (found *balance, full bool) {
 	found = b.table.find(key)
 	if found != nil {
 		return found, false
 	}
-	found = b.spent.find(key)
-	if found == nil {
-		return nil, false
-	}
-	b.spent.remove(key)
-	return found, b.put(key, found)
+	fresh, _ := budget.New(rule.config) // its settings were checked
+	return b.add(key, fresh)
 }
 
 // add adds a new balance, unless there is one. b.mu must be held.
 func (b *budgets) add(key budgetKey, made budget.Budget) (added *balance, full bool) {
-	found, full := b.bring(key)
+	found := b.table.find(key)
 	if found != nil {
-		return found, full
+		return found, false
 	}
 	added = &balance{of: b, budget: made}
 	if key.source == budgetOfPolicies {
@@ -171,21 +137,15 @@ func (b *budgets) add(key budgetKey, made budget.Budget) (added *balance, full b
 	return added, b.put(key, added)
 }
 
-// put puts a balance into the table, and reports whether another one has left for it. b.mu must be held.
+// put puts a balance into the table, and reports whether others have left for it. b.mu must be held.
 func (b *budgets) put(key budgetKey, added *balance) (full bool) {
-	added.left.Store(false)
-	_, oldKey, old := b.table.insert(key, added)
-	if old == nil {
+	_, left := b.table.insert(key, added)
+	if len(left) == 0 {
 		return false
 	}
-	old.left.Store(true)
-	if old.full(time.Now()) {
+	b.generation.Add(1)
+	for _, old := range left {
 		b.counts.free(old)
-		return true
-	}
-	_, _, forgotten := b.spent.insert(oldKey, old)
-	if forgotten != nil {
-		b.counts.free(forgotten)
 	}
 	return true
 }
@@ -209,37 +169,18 @@ func (b *budgets) keyOf(name string, u budgetUser) (budgetKey, budgetRule) {
 
 // drop forgets a balance. Its counts stay. b.mu must be held.
 func (b *budgets) drop(key budgetKey, kept *balance) {
-	kept.left.Store(true)
 	b.table.remove(key)
-	b.spent.remove(key)
+	b.generation.Add(1)
 	b.counts.free(kept)
 }
 
-// each returns all balances.
-func (b *budgets) each() iter.Seq2[budgetKey, *balance] {
-	return func(yield func(budgetKey, *balance) bool) {
-		for _, t := range [...]*table[budgetKey, *balance]{&b.table, &b.spent} {
-			for key, kept := range t.all() {
-				if !yield(key, kept) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// reload gives balances the settings of the policy file's new rules, if they have changed. before are the old ones, or nil. It drops the
-// balance of a budget whose kind or scope has changed; its replacements start empty.
-// If the file omits a budget, its balance stays in case the budget comes back, unless another budget pays for its policies.
-func (b *budgets) reload(before, after *rules) {
+// reload scales balances to the settings of the policy file's new rules, if they have changed. It drops the balances of a budget whose kind
+// or scope has changed. If the file omits a budget, its balances stay in case the budget comes back.
+func (b *budgets) reload(after *rules) {
 	rules := after.budgets
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.current = rules
-	if before != nil {
-		moves, paid := movesOf(before, after)
-		b.carryOver(moves, paid, rules)
-	}
 	changed := map[string]budgetRule{} // the old rules
 	for name, rule := range rules {
 		before, known := b.rules[name]
@@ -248,7 +189,7 @@ func (b *budgets) reload(before, after *rules) {
 		}
 		b.rules[name] = rule
 	}
-	for key, kept := range b.each() {
+	for key, kept := range b.table.all() {
 		rule := rules[key.name]
 		before, ok := changed[key.name]
 		switch {
@@ -257,7 +198,6 @@ func (b *budgets) reload(before, after *rules) {
 			_ = kept.ofFile.Reload(time.Now(), rule.config) // checked before
 		default:
 			b.drop(key, kept)
-			b.replaced.noteReplaced(key, clock.Now())
 		}
 	}
 }
@@ -279,75 +219,4 @@ func checkBudget(name string, c budget.Config) error {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
 	}
 	return nil
-}
-
-// drainTime is how long after a change replacement balances start empty. Callers that are idle for longer call so rarely that a
-// full balance does no harm.
-const drainTime = time.Minute
-
-// replacedBalances are those that reloads have dropped because the kind or scope of their budgets changed. Their
-// replacements start empty, so that a reload doesn't refill budgets.
-type replacedBalances struct {
-	byName map[string]*replacement
-}
-
-// replacement has the users of the dropped balances of one name.
-type replacement struct {
-	at      time.Duration // of the last reload that dropped one
-	users   map[budgetUser]bool
-	targets map[string]bool // theirs
-}
-
-// noteReplaced records that a balance is dropped now.
-func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
-	r.dropOld(now)
-	of := r.byName[key.name]
-	if of == nil {
-		of = &replacement{users: map[budgetUser]bool{}, targets: map[string]bool{}}
-		if r.byName == nil {
-			r.byName = map[string]*replacement{}
-		}
-		r.byName[key.name] = of
-	}
-	of.at = now
-	of.users[key.budgetUser] = true
-	of.targets[key.target] = true
-}
-
-// noteMoved records that the policies whose balances have one name get those of another: these begin empty as well.
-func (r *replacedBalances) noteMoved(from, to string, now time.Duration) {
-	r.dropOld(now)
-	if of := r.byName[from]; of != nil {
-		for user := range of.users {
-			r.noteReplaced(budgetKey{name: to, budgetUser: user}, now)
-		}
-	}
-}
-
-// before reports whether a reload has recently dropped a balance of calls that share the one with this key.
-func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
-	of := r.byName[key.name]
-	if of == nil {
-		return false
-	}
-	r.dropOld(now)
-	switch {
-	case now-of.at > drainTime:
-		return false
-	case of.users[budgetUser{}], of.users[budgetUser{target: key.target}], of.users[key.budgetUser]:
-		return true
-	case key.target == "":
-		return len(of.targets) > 0
-	default:
-		return key.service == "" && of.targets[key.target]
-	}
-}
-
-// dropOld drops replacements older than drainTime.
-func (r *replacedBalances) dropOld(now time.Duration) {
-	for name, of := range r.byName {
-		if now-of.at > drainTime {
-			delete(r.byName, name)
-		}
-	}
 }

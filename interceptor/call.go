@@ -80,7 +80,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		return
 	}
 	c.start = clock.Now()
-	c.entry = r.entry(c.cc, c.method, o.static, o.policy, c.start)
+	c.entry = r.entry(c.cc, c.method, o.policy, c.start)
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)

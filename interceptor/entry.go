@@ -20,10 +20,10 @@ import (
 // entry is what the calls of a method at a target need, with one policy. It never changes. New rules or switches make it stale; its balance
 // and its record outlive it.
 type entry struct {
-	rules    *rules
-	switches *switches
-	callers  *policy.Policy // the policy that the caller gave; nil: the Retrier has the calls'
-	static   bool           // generated code makes the calls: the method's name is a constant of the program
+	generation uint64 // the Retrier's, before the entry was made
+	rules      *rules
+	switches   *switches
+	callers    *policy.Policy // the policy that the caller gave; nil: the Retrier has the calls'
 
 	target string // canonical
 	name   string // the method's, in what outlives the call: see keptName
@@ -46,18 +46,12 @@ type entry struct {
 	codec            codecKind     // of a call without an option for a codec
 }
 
-// stale reports whether a call that begins now needs a new entry: rules or switches have changed, generated code makes its calls, too, or its
-// balance has left the table.
-func (e *entry) stale(r *Retrier, static bool) bool {
-	if e.rules != r.rules.Load() || e.switches != r.switches.Load() || static && !e.static {
-		return true
-	}
-	b, ok := e.budget.(*balance)
-	return ok && b.left.Load()
-}
+// stale reports whether a call that begins now needs a new entry: rules or switches have changed, or a balance has left the
+// table, perhaps its own.
+func (e *entry) stale(r *Retrier) bool { return e.generation != r.generation.Load() }
 
 // entry returns the entry for a call that begins now. callers is the policy that the caller gave, or nil.
-func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, callers *policy.Policy, now time.Duration) *entry {
+func (r *Retrier) entry(cc *grpc.ClientConn, method string, callers *policy.Policy, now time.Duration) *entry {
 	key := methodKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
@@ -67,17 +61,18 @@ func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, callers
 		kept = r.newRecord(key, cc)
 	}
 	e := kept.entryWith(callers)
-	if e == nil || e.stale(r, static) {
-		e = r.newEntry(kept, method, static || e != nil && e.static, callers, now)
+	if e == nil || e.stale(r) {
+		e = r.newEntry(kept, method, callers, now)
 		kept.keepEntry(e)
 	}
 	return e
 }
 
-func (r *Retrier) newEntry(kept *record, method string, static bool, callers *policy.Policy, now time.Duration) *entry {
+func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, now time.Duration) *entry {
+	generation := r.generation.Load() // before all that changes with it
 	of := r.rules.Load()
 	e := &entry{
-		rules: of, switches: r.switches.Load(), callers: callers, static: static, policy: cmp.Or(callers, of.set.Lookup(method), r.single),
+		generation: generation, rules: of, switches: r.switches.Load(), callers: callers, policy: cmp.Or(callers, of.set.Lookup(method), r.single),
 		target: kept.target, name: kept.name, budget: budget.Unlimited, codec: codecOf(nil),
 		defaultTimeout: r.defaultTimeoutBy(of), warnedNoDeadline: &kept.warnedNoDeadline,
 	}
@@ -103,7 +98,7 @@ func (r *Retrier) newEntry(kept *record, method string, static bool, callers *po
 		r.warnOfUnknownBudget(of, p)
 	}
 	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
-		e.budget = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(e)})
+		e.budget = r.budgetFor(of, p, budgetUser{target: e.target, service: serviceOf(e.name)})
 	}
 	return e
 }
@@ -160,8 +155,8 @@ func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
 		return made
 	}
 	made.method = evidence.NewMethod()
-	kept, _, left := r.methods.insert(key, made)
-	if left != nil {
+	kept, left := r.methods.insert(key, made)
+	if len(left) > 0 {
 		r.warnOnce(&fullTable, "", "", mostKept)
 	}
 	return kept

@@ -40,8 +40,8 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 // UnaryServer returns the interceptor of ServerOptions for unary calls.
 func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary }
 
-// SetMostBalances bounds the balances, and those that have left though they weren't full.
-func (r *Retrier) SetMostBalances(n int) { r.budgets.table.most, r.budgets.spent.most = n, n }
+// SetMostBalances bounds the balances.
+func (r *Retrier) SetMostBalances(n int) { r.budgets.table.most = n }
 
 // SetMostMethods bounds the methods.
 func (r *Retrier) SetMostMethods(n int) { r.methods.most = n }

@@ -119,6 +119,8 @@ import (
 type Retrier struct {
 	settings
 
+	generation atomic.Uint64 // counts the changes of what entries are made of: rules, switches, the balances in the table
+
 	// What the policies and the switches allow now.
 	rules     atomic.Pointer[rules]
 	reloading sync.Mutex            // held by a reload
@@ -166,7 +168,8 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}},
 	}
 	r.methods.most = mostKept
-	r.budgets.table.most, r.budgets.spent.most = mostKept, mostKept
+	r.budgets.table.most = mostKept
+	r.budgets.generation = &r.generation
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())

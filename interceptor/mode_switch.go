@@ -47,6 +47,7 @@ func (r *Retrier) SetMode(to ModeSwitch) error {
 		if !r.switches.CompareAndSwap(before, after) {
 			continue
 		}
+		r.generation.Add(1)
 		r.waits.recheck()
 		if from.Mode != to.Mode {
 			r.notifyMode(from, to)

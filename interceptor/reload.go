@@ -11,10 +11,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Reload replaces the policies of the Retrier with those of a set. Running calls keep theirs. A budget that keeps its name, kind and scope
-// keeps its balance, scaled to the new settings. If its kind or scope changes, the new balances that replace old ones within a minute start
-// empty. If a policy names another budget, the new balances of that budget start no fuller than those of the previous budget. So a reload
-// never refills a budget, and is safe during an outage. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to connections made
+// Reload replaces the policies of the Retrier with those of a set. Running calls keep theirs. Reload scales a
+// budget's balance to its new settings. A budget of another name, kind or scope starts full. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to connections made
 // after the reload, with a warning. On an error, nothing changes. Reload is safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
@@ -55,8 +53,9 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	r.waitLimit.setSlots(fresh.set.Compiled().MaxWaiting)
-	r.budgets.reload(r.rules.Load(), fresh)
+	r.budgets.reload(fresh)
 	before = r.rules.Swap(fresh)
+	r.generation.Add(1)
 	r.dropEntries()
 	if fresh.restricts() {
 		r.waits.recheck()

@@ -69,24 +69,53 @@ func TestReload(t *testing.T) {
 	})
 }
 
-func TestReload_RefillsNothing(t *testing.T) {
+// A reload scales a budget's balance. A budget of another name, kind or scope starts full.
+func TestReload_Budget(t *testing.T) {
 	tokens := spec.Budget{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
 	perService := bucketOf(50)
 	perService.Scope = "SERVICE"
-	for name, after := range map[string]spec.Budget{
-		"the same": bucketOf(10), "more": bucketOf(50), "another kind": tokens, "another scope": perService,
+	renamed := budgeted(bucketOf(10))
+	renamed.Budgets[0].Name = "others"
+	renamed.Methods[0].Retry.Budget = "others"
+	for name, row := range map[string]struct {
+		after spec.Config
+		full  bool
+	}{
+		"the same":      {budgeted(bucketOf(10)), false},
+		"more":          {budgeted(bucketOf(50)), false},
+		"another kind":  {budgeted(tokens), true},
+		"another scope": {budgeted(perService), true},
+		"another name":  {renamed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(bucketOf(10)), func(t *testing.T, s scene) {
 				s.exhaust(t)
-				s.reload(t, budgeted(after))
+				s.reload(t, row.after)
 				s.Reset()
-				if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted || s.Count(get) != 1 {
-					t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), s.Count(get))
+				want, reason := 1, policy.ReasonBudgetExhausted
+				if row.full {
+					want, reason = 4, policy.ReasonAttemptsExhausted
+				}
+				if _, err := s.call(t.Context(), get); reasonOf(err) != reason || s.Count(get) != want {
+					t.Errorf("%v (%s) after %d attempts; want %d", err, reasonOf(err), s.Count(get), want)
 				}
 			})
 		})
 	}
+}
+
+// A budget that gets another size keeps the part that it had.
+func TestReload_ScalesBalance(t *testing.T) {
+	play(t, budgeted(bucketOf(20)), func(t *testing.T, s scene) {
+		s.On("*", down())
+		_, _ = s.call(t.Context(), get, interceptor.MaxAttempts(3))
+		_, _ = s.call(t.Context(), get)
+		s.reload(t, budgeted(bucketOf(40)))
+		balances := inUse(s.retrier)
+		if len(balances) != 1 || balances[0].Balance < 30 || balances[0].Balance > 30.2 {
+			t.Errorf("%+v; want 30 of 40, as 15 of 20", balances)
+		}
+	})
 }
 
 func TestReload_BudgetGone(t *testing.T) {

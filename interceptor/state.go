@@ -77,7 +77,7 @@ type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
 	Kind    string // bucket or throttle; "" for one from [WithBudget]
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
-	Service string // with scope SERVICE, else ""; "other" for services that only calls name
+	Service string // with scope SERVICE, else ""
 
 	// Balance is how many retries would be allowed now, and Capacity is what Balance would be if nothing were spent. Both are infinite for
 	// budget.Unlimited, and for a custom budget that isn't a budget.Stater.

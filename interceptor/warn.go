@@ -137,7 +137,7 @@ var noAdmission = surprise{"admission", "REFUSE in a policy of interceptor.Polic
 // The warnings about what is full. By no key, but for the quantiles of a method.
 var (
 	fullTable = surprise{"", "calls have more methods, each counted once for a target, or more budgets than the Retrier keeps (%d). " +
-		"What was used least recently is forgotten: how fast a method's servers respond, and a budget that is full. Use one connection for " +
+		"The eighth that was used least recently is forgotten: how fast a method's servers respond, and what a budget has spent. Use one connection for " +
 		"each service, and a budget with scope PROCESS for many targets"}
 	manyCounts = surprise{"budget", "the budgets of further targets and services count as target \"other\": %d have counts " +
 		"of their own. Their balances are still separate"}

@@ -26,7 +26,7 @@ type (
 func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetState) {
 	levels, counts := map[budgetLabels]level{}, map[budgetLabels]withdrawals{}
 	for _, b := range list {
-		labels := budgetLabels{valid(budgetName(b.Name)), valid(b.Kind), m.targets.of(b.Target), valid(b.Service)}
+		labels := budgetLabels{valid(budgetName(b.Name)), valid(b.Kind), m.targets.of(b.Target), m.services.of(b.Service)}
 		sum := counts[labels]
 		counts[labels] = withdrawals{sum.granted + b.Granted, sum.refused + b.Refused}
 		is := level{b.Balance, b.Capacity}

@@ -38,7 +38,12 @@ func WithMetrics(provider metric.MeterProvider, options ...MetricsOption) interc
 		if provider == nil {
 			return errors.New("otelstagger: WithMetrics(nil): must be a MeterProvider; otel.GetMeterProvider of OpenTelemetry returns the program's")
 		}
-		m := &metrics{retrier: weak.Make(r), targets: boundedLabels{what: "target", remedy: "; otelstagger.Target can give several targets one label"}, named: func(string) bool { return false }}
+		m := &metrics{
+			retrier:  weak.Make(r),
+			targets:  boundedLabels{what: "target", remedy: "; otelstagger.Target can give several targets one label"},
+			services: boundedLabels{what: "service"},
+			named:    func(string) bool { return false },
+		}
 		for i, option := range options {
 			if option.apply == nil {
 				return fmt.Errorf("otelstagger: WithMetrics: option %d is empty", i)
@@ -131,6 +136,7 @@ type metrics struct {
 	grpcNames  bool
 	named      func(method string) bool
 	targets    boundedLabels
+	services   boundedLabels  // of budgets
 	backends   *boundedLabels // nil without Backends
 	attributes []attribute.KeyValue
 	running    running.Calls

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxLabels bounds the targets that have labels of their own, and the backends: a program may connect to any number.
+	// maxLabels bounds the targets that have labels of their own, and the services and backends: a program may call any number.
 	maxLabels = 1000
 	// otherLabel is the label of all further ones.
 	otherLabel = "other"
 )
 
-// boundedLabels has the labels of the targets or the backends of one Retrier. All its instruments share them, so that a target has
+// boundedLabels has the labels of the targets, services or backends of one Retrier. All its instruments share them, so that a target has
 // the same label in each.
 type boundedLabels struct {
 	what    string                     // the name of the label

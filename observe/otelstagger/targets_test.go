@@ -85,6 +85,34 @@ func sums(t *testing.T, m metricdata.Metrics) map[string]float64 {
 	return all
 }
 
+// Budgets have at most a thousand services and "other".
+func TestMetrics_ManyServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scene{reader: sdk.NewManualReader()}
+		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader), sdk.WithCardinalityLimit(0))
+		s.retrier = retrierOf(t, `
+budgets: [{name: each, scope: SERVICE, bucket: {}}]
+methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], budget: each}}]
+`, otelstagger.WithMetrics(provider))
+		answer := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+		for n := range 1100 {
+			_ = s.retrier.Unary()(t.Context(), fmt.Sprintf("/made-up-%d/Get", n), nil, nil, nil, answer)
+		}
+		services := map[string]bool{}
+		for _, m := range s.collect(t) {
+			if data, ok := m.Data.(metricdata.Gauge[float64]); ok {
+				for _, p := range data.DataPoints {
+					service, _ := p.Attributes.Value("service")
+					services[service.AsString()] = true
+				}
+			}
+		}
+		if len(services) != 1001 || !services["other"] {
+			t.Errorf("%d services; want a thousand and other", len(services))
+		}
+	})
+}
+
 // A metric has at most a thousand targets and "other", however many targets a program has. Nothing that is counted is lost, and the
 // error handler of OpenTelemetry hears of it once.
 func TestMetrics_ManyTargets(t *testing.T) { // not parallel: OpenTelemetry has one error handler
