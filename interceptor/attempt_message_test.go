@@ -40,9 +40,6 @@ type giving struct{ frames }
 
 func (giving) Marshal(v any) (mem.BufferSlice, error) { return v.(*frame).payload, nil }
 
-// holding is a call option of the application's.
-type holding struct{ grpc.CallOption }
-
 // registered is giving, under a name of its own.
 type registered struct{ giving }
 
@@ -72,7 +69,7 @@ func slowAndFailing() []faults.Move {
 // protobuf message is sent again.
 func TestAttemptMessage_GivenAway(t *testing.T) {
 	request := bytes.Repeat([]byte("x"), 8<<10)
-	codecs := []grpc.CallOption{grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("giving"), holding{grpc.ForceCodecV2(giving{})}}
+	codecs := []grpc.CallOption{grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("giving")}
 	for name, c := range map[string]spec.Config{
 		"retry": config(plain()), "hedge": hedged(), "beside": config(besides()), "in place": config(hasty()),
 	} {

@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ type callOptions struct {
 	shared  []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, to save an allocation
 	targets targets           // of the caller
 	peer    bool              // attempts report their peers, to the caller or to observers
-	opaque  bool              // one may have a target that can't be replaced
+	unknown bool              // one may write to a place that attempts would share: see repeatable
 	foreign bool              // the caller gave options of go-grpc-middleware's retries
 	codec   bool              // the caller chose a codec
 	limited bool              // the caller gave limits, which the policy's may not exceed
@@ -102,27 +103,40 @@ func (o *callOptions) tellFinished(err error) {
 	}
 }
 
-// targetOf returns the option for a header, trailer or peer that the caller has passed, or nil if option is another one. Options of
-// users' types that embed such an option can't be replaced: see callOptions.opaque.
+// targetOf returns the option for a header, trailer or peer that the caller has passed, or nil if option is another one.
 func targetOf(option grpc.CallOption) grpc.CallOption {
 	switch option := option.(type) {
 	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
 		return option
-	case *grpc.HeaderCallOption:
-		if option != nil { // gRPC panics
-			return *option
-		}
-	case *grpc.TrailerCallOption:
-		if option != nil {
-			return *option
-		}
-	case *grpc.PeerCallOption:
-		if option != nil {
-			return *option
-		}
 	}
 	return nil
 }
+
+// repeatable reports whether several attempts may have an option. Those of gRPC and of this package are known. Only gRPC can declare the
+// methods of a [grpc.CallOption], so another type has those of an option that it embeds, which may write to the caller's header, trailer or
+// peer. If it embeds [grpc.EmptyCallOption], it does nothing. A pointer to an option of gRPC's may write as well.
+func repeatable(option grpc.CallOption) bool {
+	t := reflect.TypeOf(option)
+	switch {
+	case t == nil: // gRPC panics
+		return true
+	case t.Kind() == reflect.Pointer:
+		t = t.Elem()
+	case t.PkgPath() == ofGRPC || t.PkgPath() == ofThisPackage:
+		return true
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	embedded, ok := t.FieldByName(emptyOption.Name())
+	return ok && embedded.Type == emptyOption && len(embedded.Index) == 1
+}
+
+var (
+	emptyOption   = reflect.TypeFor[grpc.EmptyCallOption]()
+	ofGRPC        = emptyOption.PkgPath()
+	ofThisPackage = reflect.TypeFor[Retrier]().PkgPath()
+)
 
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them. No other attempt ever gets their memory: an
 // inner interceptor may leave gRPC running, and use the options later.

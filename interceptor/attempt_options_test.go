@@ -6,7 +6,14 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
-	"io"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,7 +27,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
@@ -76,6 +82,9 @@ func embeddings(to *targets) map[string]grpc.CallOption {
 		"trailer/hidden interface":   hiddenToo{trailer},
 		"peer":                       namedPeer{from, "x"},
 		"peer/interface":             anyOption{from, "x"},
+		"header, gRPC's by pointer":  &header,
+		"trailer, gRPC's by pointer": &trailer,
+		"peer, gRPC's by pointer":    &from,
 	}
 }
 
@@ -87,64 +96,6 @@ func (to *targets) String() string {
 // from marks what a step brings.
 func from(who string, step testserver.Step) testserver.Step {
 	return step.Header(metadata.Pairs("who", who)).Trailer(metadata.Pairs("who", who))
-}
-
-// Options of gRPC's own may be passed by pointer, too.
-func TestAttemptOptions_ByPointer(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		option       func(to *targets) grpc.CallOption
-		second, none string
-	}{
-		"header":  {func(to *targets) grpc.CallOption { return &grpc.HeaderCallOption{HeaderAddr: &to.header} }, "[second][] false", "[][] false"},
-		"trailer": {func(to *targets) grpc.CallOption { return &grpc.TrailerCallOption{TrailerAddr: &to.trailer} }, "[][second] false", "[][] false"},
-		"peer":    {func(to *targets) grpc.CallOption { return &grpc.PeerCallOption{PeerAddr: &to.peer} }, "[][] true", "[][] false"},
-	} {
-		t.Run("unary/retry/"+name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, from("first", down()), from("second", text("")))
-				to := new(targets)
-				if _, err := s.call(t.Context(), get, row.option(to)); err != nil || to.String() != row.second {
-					t.Errorf("%v, %s; want those of the second attempt", err, to)
-				}
-			})
-		})
-		t.Run("unary/cleared/"+name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, from("first", down()))
-				time.AfterFunc(50*ms, s.Down) // from then on attempts have no stream
-				to := new(targets)
-				if _, err := s.call(t.Context(), get, row.option(to)); err == nil || to.String() != row.none {
-					t.Errorf("%v, %s; want nothing of an attempt without a stream", err, to)
-				}
-			})
-		})
-		t.Run("unary/hedge/"+name, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, from("first", testserver.Hang()), from("second", text("")), from("third", testserver.Hang()))
-				to := new(targets)
-				if _, err := s.call(t.Context(), get, row.option(to)); err != nil || to.String() != row.second {
-					t.Errorf("%v, %s; want those of the second attempt", err, to)
-				}
-			})
-		})
-		t.Run("stream/hedge/"+name, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, from("first", testserver.Hang()), from("second", faults.Play(faults.Receive(1), say("a"))))
-				to := new(targets)
-				stream := s.open(t, t.Context(), serverStream, row.option(to))
-				send(t, stream, "x")
-				err := stream.RecvMsg(new(wrapperspb.StringValue))
-				synctest.Wait()
-				if err != nil || to.String() != row.none {
-					t.Errorf("%v, %s, though the stream has not ended", err, to)
-				}
-				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != io.EOF || to.String() != row.second {
-					t.Errorf("%v, %s; want those of the second attempt", err, to)
-				}
-			})
-		})
-	}
 }
 
 // An inner interceptor sees an attempt's own target in place of the caller's, and all other options as the caller has given them.
@@ -175,8 +126,8 @@ func TestAttemptOptions_InnerInterceptor(t *testing.T) {
 	})
 }
 
-// A user's type that embeds gRPC's option for a header, trailer or peer can't be replaced: attempts would share its target. So calls with
-// it have one attempt, which gets the option as it is, and there is one warning.
+// Attempts would share the target of an option that embeds gRPC's, or of a pointer to gRPC's. So calls with it have one attempt, which gets
+// the option as it is, and there is one warning. With the race detector, this shows that no hedge writes to the target.
 func TestEmbeddedTarget(t *testing.T) {
 	t.Parallel()
 	for name, seen := range map[string]string{
@@ -191,6 +142,9 @@ func TestEmbeddedTarget(t *testing.T) {
 		"trailer/hidden interface":   "[][first] false",
 		"peer":                       "[][] true",
 		"peer/interface":             "[][] true",
+		"header, gRPC's by pointer":  "[first][] false",
+		"trailer, gRPC's by pointer": "[][first] false",
+		"peer, gRPC's by pointer":    "[][] true",
 	} {
 		for kind, c := range map[string]spec.Config{"retried": config(plain()), "hedged": hedged()} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -210,12 +164,86 @@ func TestEmbeddedTarget(t *testing.T) {
 					if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 2 || to.String() != seen {
 						t.Errorf("%v after %d attempts, %s; want one, and %s", err, s.Count(get)-1, to, seen)
 					}
-					if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "embeds gRPC's option for a header, trailer or peer") {
+					if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "doesn't embed grpc.EmptyCallOption") {
 						t.Errorf("warned: %s", s.warnings)
 					}
 				})
 			})
 		}
+	}
+}
+
+// Other types have the methods of an option that they embed. If that is grpc.EmptyCallOption, attempts may share it; if it is any other,
+// calls have one attempt.
+func TestUnknownOption(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		option grpc.CallOption
+		sent   int
+	}{
+		"gRPC's":                         {grpc.WaitForReady(true), 3},
+		"ours":                           {interceptor.MaxAttempts(3), 3},
+		"does nothing":                   {marker{name: "x"}, 3},
+		"does nothing, by pointer":       {&marker{name: "x"}, 3},
+		"gRPC's, by pointer":             {&grpc.FailFastCallOption{}, 1},
+		"embeds gRPC's":                  {anyOption{grpc.WaitForReady(true), "x"}, 1},
+		"embeds ours":                    {anyOption{interceptor.Idempotent(), "x"}, 1},
+		"embeds one that does nothing":   {struct{ marker }{marker{name: "x"}}, 1},
+		"embeds a pointer to such a one": {struct{ *grpc.EmptyCallOption }{&grpc.EmptyCallOption{}}, 1},
+	} {
+		for kind, c := range map[string]spec.Config{"retried": config(plain()), "hedged": hedged()} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, down(), down(), text("a"))
+					seen := 0
+					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+						func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+							if slices.Contains(opts, row.option) {
+								seen++
+							}
+							return invoke(ctx, method, req, reply, cc, opts...)
+						}))...)
+					_, err := (scene{conn: conn}).call(t.Context(), get, row.option)
+					if (err == nil) != (row.sent == 3) || s.Count(get) != row.sent || seen != row.sent {
+						t.Errorf("%v after %d attempts, %d of which had the option; want %d", err, s.Count(get), seen, row.sent)
+					}
+					if warned := len(s.warnings) > 0; warned != (row.sent == 1) {
+						t.Errorf("warnings %q", s.warnings)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Attempts get targets of their own for the options that write to the caller when an attempt ends, in their
+// method after. A version of gRPC that has more of them needs more of us.
+func TestAttemptOptions_AllOfGRPC(t *testing.T) {
+	t.Parallel()
+	file, _ := runtime.FuncForPC(reflect.ValueOf(grpc.Header).Pointer()).FileLine(0)
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.go"))
+	if _, missing := os.Stat(file); missing != nil || err != nil || len(files) == 0 {
+		t.Skipf("the sources of gRPC are not at %s", file)
+	}
+	var writers []string
+	for _, file := range files {
+		tree, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range tree.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || f.Name.Name != "after" || len(f.Body.List) == 0 {
+				continue
+			}
+			if receiver, ok := f.Recv.List[0].Type.(*ast.Ident); ok {
+				writers = append(writers, receiver.Name)
+			}
+		}
+	}
+	slices.Sort(writers)
+	if want := []string{"HeaderCallOption", "PeerCallOption", "TrailerCallOption"}; !slices.Equal(writers, want) {
+		t.Errorf("options that write: %q; want %q", writers, want)
 	}
 }
 
@@ -228,6 +256,8 @@ func TestAttemptOptions_EmbeddedOnFinish(t *testing.T) {
 		if _, err := s.call(t.Context(), get, o, interceptor.Disable()); err == nil || called != 0 {
 			t.Errorf("gRPC: %v, called %d times", err, called)
 		}
+		s.Reset()
+		s.On(get, text(""))
 		if _, err := s.call(t.Context(), get, o); err != nil || called != 0 {
 			t.Errorf("%v, called %d times; want 0, as gRPC", err, called)
 		}
@@ -236,7 +266,7 @@ func TestAttemptOptions_EmbeddedOnFinish(t *testing.T) {
 
 func TestAttemptOptions_Allocations(t *testing.T) {
 	unary := mustNew(t, fiftyMethods(t)).Unary()
-	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod(), marker{name: "m"}, &marker{name: "m"}, anyOption{grpc.WaitForReady(true), "x"}}
+	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod(), marker{name: "m"}, &marker{name: "m"}, grpc.WaitForReady(true)}
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
 	call()
 	if n := testing.AllocsPerRun(1000, call); n > successAllocates {

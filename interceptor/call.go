@@ -86,7 +86,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		r.warnOnce(&noAttempts, n, n)
 	}
 	o.maxAttempts = max(min(c.entry.most, o.maxAttempts), 1)
-	if o.opaque {
+	if o.unknown {
 		o.maxAttempts = 1
 	}
 	limits := c.entry.limits.options
@@ -124,22 +124,19 @@ func (c *call) readOption(option grpc.CallOption) {
 		o.targets = max(o.targets, someTargets)
 		return
 	}
-	acts := underlying(option)
-	switch acts.(type) {
-	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, nil:
-		o.opaque = true
-		kind := fmt.Sprintf("%T", option)
-		c.retrier.warnOnce(&opaqueOption, kind, kind)
-	case grpc.StaticMethodCallOption:
-		o.static = true
+	switch option.(type) {
 	case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
 		o.codec = true
 	case grpc.FailFastCallOption, grpc.MaxSendMsgSizeCallOption, grpc.MaxRecvMsgSizeCallOption:
 		o.limited = true
-	case grpc.EmptyCallOption:
-		o.foreign = o.foreign || ofMiddleware(option)
 	default:
-		c.readOwn(acts)
+		c.readOwn(option)
+		o.foreign = o.foreign || ofMiddleware(option)
+		if !repeatable(option) {
+			o.unknown = true
+			kind := fmt.Sprintf("%T", option)
+			c.retrier.warnOnce(&unknownOption, kind, kind)
+		}
 	}
 	o.shared = append(o.shared, option)
 }

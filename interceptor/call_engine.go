@@ -96,7 +96,7 @@ func (c *call) connectWait() attempts.ConnectWait {
 // saysWaitForReady returns the caller's WaitForReady option, if there is one. The last option applies.
 func (c *call) saysWaitForReady() (waits, says bool) {
 	for _, o := range slices.Backward(c.options.caller) {
-		if o, ok := underlying(o).(grpc.FailFastCallOption); ok {
+		if o, ok := o.(grpc.FailFastCallOption); ok {
 			return !o.FailFast, true
 		}
 	}

@@ -93,7 +93,7 @@ func keyCounts(p *policy.Policy) bool {
 func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ context.Context, key string) {
 	asked := false
 	for _, o := range caller {
-		if o, ok := underlying(o).(keyOption); ok {
+		if o, ok := o.(keyOption); ok {
 			key, asked = o.key, true
 		}
 	}

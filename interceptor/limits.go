@@ -28,7 +28,7 @@ func limitsOf(p *policy.Policy) limits {
 func (l *limits) optionsBeside(caller []grpc.CallOption) (opts []grpc.CallOption) {
 	waits, send, receive := l.waits, l.send, l.receive
 	for _, o := range caller {
-		switch o := underlying(o).(type) {
+		switch o := o.(type) {
 		case grpc.FailFastCallOption:
 			waits = nil
 		case grpc.MaxSendMsgSizeCallOption:

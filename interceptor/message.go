@@ -116,7 +116,7 @@ func codecOf(opts []grpc.CallOption) codecKind {
 	var forced encoding.CodecV2
 	older, subtype := false, ""
 	for _, o := range opts {
-		switch o := underlying(o).(type) {
+		switch o := o.(type) {
 		case grpc.ForceCodecV2CallOption:
 			forced, older = o.CodecV2, false
 		case grpc.ForceCodecCallOption, grpc.CustomCodecCallOption:

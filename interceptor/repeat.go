@@ -23,7 +23,7 @@ func WithRepeater(repeats repeating.Repeater) Option {
 // second returns a second call with the time, key and metadata of one that has succeeded, as of a retry; nil if it may not be made.
 // Calls that serve a retry have none, since each service of a chain would double them.
 func (c *call) second() *repeating.Call {
-	if !c.isSafe() || inRetry(c.ctx) || c.forbids(c.mode()) != "" {
+	if c.options.unknown || !c.isSafe() || inRetry(c.ctx) || c.forbids(c.mode()) != "" {
 		return nil
 	}
 	s := &repeating.Call{

@@ -173,7 +173,7 @@ func (c *encoder) encode(m any, limit int, e *encoded) decision.Commit {
 func replayLimit(opts []grpc.CallOption) int {
 	limit := maxReplayBytesPerCall
 	for _, o := range opts {
-		if o, ok := underlying(o).(grpc.MaxRetryRPCBufferSizeCallOption); ok {
+		if o, ok := o.(grpc.MaxRetryRPCBufferSizeCallOption); ok {
 			limit = o.MaxRetryRPCBufferSize
 		}
 	}

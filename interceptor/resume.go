@@ -42,7 +42,7 @@ func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) 
 		return r
 	}
 	for _, o := range opts {
-		if o, ok := underlying(o).(resumeOption); ok {
+		if o, ok := o.(resumeOption); ok {
 			r.next = o.next
 		}
 	}

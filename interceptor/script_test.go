@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -81,7 +80,6 @@ func TestScript(t *testing.T) {
 	for n := range 1000 {
 		thousand = append(thousand, fmt.Sprint(n))
 	}
-	last := func(last proto.Message) (proto.Message, bool) { return last, true }
 	judged := []interceptor.Option{interceptor.WithClassifier(new(judge).classify)}
 	type (
 		script  = []testserver.Step
@@ -174,10 +172,6 @@ func TestScript(t *testing.T) {
 		"not yet, and not declared safe": {
 			only: "unary", method: create, options: judged, script: script{text("not yet")},
 			want: `["not yet"] OK not_idempotent [] 0s`,
-		},
-		"resumed, by a wrapped option": {
-			only: "server stream", opts: options{ofTeam{interceptor.Resume(last), "orders"}}, script: script{list("a").Then(down()), list("b")},
-			want: `["a" "b"] OK succeeded [100ms] 100ms`,
 		},
 		"the function of Resume declines": {
 			only: "server stream", opts: options{interceptor.Resume(after)}, script: script{list("not a number").Then(down())},

@@ -89,9 +89,9 @@ var (
 	// By the budget's name: the policy of a single call names a budget that the Retrier does not have.
 	unknownBudget = surprise{"budget", "the policy of a call names a budget " +
 		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or pass it with interceptor.WithBudget"}
-	// By the option's type: attempts would share the target of a call option.
-	opaqueOption = surprise{"call option", "embeds gRPC's option for a header, trailer or peer, or hides which option it embeds; " +
-		"calls with it have one attempt, because another would write to the same place. Pass grpc.Header, grpc.Trailer or grpc.Peer itself"}
+	// By the option's type: attempts may share the target of a call option.
+	unknownOption = surprise{"call option", "is a type of your own, or a pointer, that doesn't embed grpc.EmptyCallOption. Calls with it have one " +
+		"attempt, because another may write to the same header, trailer or peer. Pass the options of gRPC and stagger themselves"}
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}

@@ -92,7 +92,9 @@ func TestMetrics_ManyServices(t *testing.T) {
 		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader), sdk.WithCardinalityLimit(0))
 		s.retrier = retrierOf(t, `
 budgets: [{name: each, scope: SERVICE, bucket: {}}]
-methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], budget: each}}]
+methodConfig:
+- name: [{}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], budget: each}
 `, otelstagger.WithMetrics(provider))
 		answer := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 		for n := range 1100 {
