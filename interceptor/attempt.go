@@ -49,7 +49,7 @@ func (c *call) firstAttempt(options *attemptOptions, at time.Duration) attempt {
 		attemptOptions: options,
 		number:         1,
 		began:          at,
-		ctx:            contextOfFirst(c.ctx),
+		ctx:            c.ctx,
 		options:        c.options.forAttempt(options),
 	}
 }
@@ -96,62 +96,37 @@ func (a *attempt) noteReport() {
 
 var unreported report // of a call without a response
 
-// numberKey holds the number of an attempt in its context, from the second on.
-type numberKey struct{}
+// hedgeKey marks the context of an attempt that is a hedge.
+type hedgeKey struct{}
 
 // AttemptFromContext returns the number of the attempt that a context belongs to: 1 for the first, and for every context outside a Retrier.
-// It cannot tell these two apart, because a mark in the context of first attempts would make every call allocate. Hedges and attempts of
-// streams count as well. A hedge was sent in parallel with attempts that had not responded in time. Use it in code that runs once per
-// attempt: inner interceptors, credentials (grpc.WithPerRPCCredentials), stats handlers.
+// It reads the header grpc-previous-rpc-attempts of the outgoing metadata, which every later attempt sends. Hedges and attempts of streams
+// count as well. A hedge was sent in parallel with attempts that had not responded in time. Use it in code that runs once per attempt: inner
+// interceptors, credentials (grpc.WithPerRPCCredentials), stats handlers.
 func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
-	switch n := ctx.Value(numberKey{}).(type) {
-	case int:
-		return n, false
-	case hedgeNumber:
-		return int(n), true
-	default:
-		return 1, false
+	number = 1
+	md, _ := metadata.FromOutgoingContext(ctx)
+	for _, value := range md[attemptsHeader] {
+		previous, err := strconv.Atoi(value)
+		if err == nil && previous > 0 {
+			number = previous + 1
+		}
 	}
+	return number, ctx.Value(hedgeKey{}) != nil
 }
 
-// hedgeNumber is the number of an attempt that is a hedge.
-type hedgeNumber int
-
-// contextOfFirst removes the count of other attempts: one that a proxy has passed on from the
-// call it serves, or that of an attempt inside of which the call is made. It looks for those first, so that
-// all other calls need no copy of their outgoing metadata.
-func contextOfFirst(ctx context.Context) context.Context {
-	inside := ctx.Value(numberKey{}) != nil
-	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 && !inside {
-		return ctx
-	}
-	if inside {
-		ctx = context.WithValue(ctx, numberKey{}, 1)
-	}
-	if md, _ := metadata.FromOutgoingContext(ctx); len(md.Get(attemptsHeader)) > 0 {
-		md.Delete(attemptsHeader)
-		ctx = metadata.NewOutgoingContext(ctx, md)
-	}
-	return ctx
-}
-
-// contextOfLater sets the number of previous attempts, and marks a hedge. It starts from the caller's metadata
-// each time, so that numbers don't accumulate.
+// contextOfLater sets the number of previous attempts, and marks a hedge.
 func contextOfLater(ctx context.Context, previous int, hedge bool) context.Context {
-	md, given := metadata.FromOutgoingContext(ctx)
-	switch {
-	case !given && previous < len(previousAttempts):
+	_, given := metadata.FromOutgoingContext(ctx)
+	if !given && previous < len(previousAttempts) {
 		ctx = metadata.NewOutgoingContext(ctx, previousAttempts[previous])
-	case len(md.Get(attemptsHeader)) > 0:
-		md.Set(attemptsHeader, strconv.Itoa(previous))
-		ctx = metadata.NewOutgoingContext(ctx, md)
-	default:
+	} else {
 		ctx = metadata.AppendToOutgoingContext(ctx, attemptsHeader, strconv.Itoa(previous))
 	}
 	if hedge {
-		return context.WithValue(ctx, numberKey{}, hedgeNumber(previous+1))
+		ctx = context.WithValue(ctx, hedgeKey{}, true)
 	}
-	return context.WithValue(ctx, numberKey{}, previous+1)
+	return ctx
 }
 
 // previousAttempts has the metadata of attempts without other metadata, by the number of previous attempts. It never changes.

@@ -31,7 +31,7 @@ func (c *call) listens() bool {
 // openPassed opens the stream of a call to whose end nobody listens.
 func openPassed(c call, desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientStream, error) {
 	s := &passedStream{call: c}
-	stream, err := open(contextOfFirst(s.call.ctx), desc, c.cc, c.method, c.options.unheard()...)
+	stream, err := open(s.call.ctx, desc, c.cc, c.method, c.options.unheard()...)
 	if err != nil {
 		return nil, s.call.passedError(err, nil)
 	}

@@ -184,9 +184,7 @@ func TestUnarySuccess_Options(t *testing.T) {
 				var header, trailer metadata.MD
 				var p peer.Peer
 				finished := 0
-				incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3")
-				ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
-				_, err := s.call(ctx, get, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&p), grpc.OnFinish(func(error) { finished++ }))
+				_, err := s.call(t.Context(), get, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&p), grpc.OnFinish(func(error) { finished++ }))
 				if err != nil || header["from"] == nil || trailer["end"] == nil || p.Addr == nil || finished != 1 {
 					t.Errorf("%v, header %v, trailer %v, peer %v, OnFinish %d times", err, header["from"], trailer["end"], p.Addr, finished)
 				}
