@@ -223,19 +223,6 @@ func ExampleWithStatsHandler() {
 	// Output: <nil> 3
 }
 
-// Replies of a codec that is not protobuf's, for attempts that run in parallel.
-func ExampleWithNewReply() {
-	type order struct{ ID int }
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithNewReply(func(_ string, reply any) func() any {
-		if _, ok := reply.(*order); ok {
-			return func() any { return new(order) }
-		}
-		return nil // not known: the call's attempts run one after another
-	}))
-	fmt.Println(retrier != nil, err)
-	// Output: true <nil>
-}
-
 func ExampleDisable() {
 	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {

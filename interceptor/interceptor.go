@@ -150,7 +150,6 @@ type settings struct {
 	breaker        func(target, method string) Gate                                       // nil: none
 	classifier     func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
 	descriptors    []*protoregistry.Files                                                 // given, in addition to linked ones
-	newReply       func(method string, reply any) func() any                              // nil: none
 	defaultTimeout time.Duration                                                          // for policies without one; 0: none
 	maxReplayed    int64                                                                  // the limit of Retrier.replayed, in bytes
 	repeats        repeating.Repeater                                                     // nil: none

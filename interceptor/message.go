@@ -24,42 +24,17 @@ import (
 //     comes from a descriptor, and no message is made only to be discarded.
 //   - Protobuf makes its messages. Every codec that accepts the application's message accepts these.
 //   - No message of any other type is made, those of protobuf's API v1 included.
-//
-// WithNewReply covers all other cases.
 
-// messageType is a type of new messages. The zero value makes none.
-type messageType struct {
-	message  protoreflect.MessageType // of protobuf's messages
-	declared func() any               // by [WithNewReply]
-}
-
-// replyType returns the type of m, into which the application receives in a call of a method, if [WithNewReply] declares one, or
-// protobuf makes messages of that type. That excludes types that embed a message: their other fields would be lost, and a codec
-// that checks types would refuse the embedded message.
-func (r *Retrier) replyType(method string, m any) messageType {
-	v := reflect.ValueOf(m)
-	assignable := (v.Kind() == reflect.Pointer || v.Kind() == reflect.Map) && !v.IsNil() // else nothing can be copied into m
-	if r.newReply != nil && assignable {
-		if made := r.newReply(method, m); made != nil {
-			return messageType{declared: made}
-		}
+// replyType returns the type of the replies of parallel attempts: that of m, the application's. It returns nil if attempts must run in
+// sequence, because protobuf doesn't make m's type, or because a codec other than gRPC's may add to what m holds. Protobuf doesn't make types
+// that embed a message: their other fields would be lost, and a codec that checks types would refuse the embedded message.
+func (c *call) replyType(m any) protoreflect.MessageType {
+	t := protobufType(m)
+	filled, _ := m.(proto.Message)
+	if t == nil || c.codec() != codecOfGRPC && proto.Size(filled) > 0 {
+		return nil
 	}
-	return messageType{message: protobufType(m)}
-}
-
-// makes reports whether a message can be made.
-func (t messageType) makes() bool { return t.message != nil || t.declared != nil }
-
-// newMessage returns a message for an attempt of its own. kept is what the application has put into its reply: a codec that merges adds
-// to that, and a declared function knows it. t must make messages.
-func (t messageType) newMessage(kept *keptReply) any {
-	if t.declared != nil {
-		return t.declared()
-	}
-	if m, ok := kept.original.(proto.Message); ok {
-		return proto.Clone(m)
-	}
-	return t.message.New().Interface()
+	return t
 }
 
 // protobufType returns the type of a message of protobuf's API v2, or nil if m is not one or embeds one.
@@ -209,10 +184,10 @@ func copyOf(m any) any {
 //
 // Each attempt finds the reply as it was when the call began. One that runs in parallel with others has a reply of its own.
 type unaryMessages struct {
-	request, reply any         // the caller's
-	copied         encoded     // request before the first attempt; empty if attempts share it
-	kept           keptReply   // reply before the first attempt
-	replies        messageType // of attempts with replies of their own
+	request, reply any                      // the caller's
+	copied         encoded                  // request before the first attempt; empty if attempts share it
+	kept           keptReply                // reply before the first attempt
+	replies        protoreflect.MessageType // of attempts with replies of their own; nil: there are none
 }
 
 // copyRequest keeps a copy of the request, if it can be copied.

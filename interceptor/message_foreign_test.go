@@ -20,12 +20,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // rawReply is what say sends, as a frame proxy receives it.
@@ -172,39 +170,6 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 					t.Errorf("stream: %v; want the server's error", err)
 				}
 			})
-		})
-	}
-}
-
-// A panic of a declaration comes up as it is.
-func TestMessageForeign_DeclarationPanics(t *testing.T) {
-	for name, row := range map[string]struct {
-		config spec.Config
-		first  testserver.Step
-		reply  func(string, any) func() any
-		want   any
-	}{
-		"asked":                  {hedged(), testserver.Hang(), func(string, any) func() any { panic("declared") }, "declared"},
-		"not asked":              {config(plain()), text("a"), func(string, any) func() any { panic("declared") }, nil},
-		"after another's failed": {hedged(), down(), func(string, any) func() any { return func() any { panic("made") } }, nil}, // the caller's own
-	} {
-		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			b := &purse{grants: 10}
-			paid(row.config)
-			play(t, row.config, func(t *testing.T, s scene) {
-				s.On(get, row.first, text("a"))
-				defer func() {
-					if got := recover(); got != row.want {
-						t.Errorf("recovered %v; want %v", got, row.want)
-					}
-					if left := held(s.retrier, &fuse{}, b); left != "" {
-						t.Errorf("held: %s", left)
-					}
-				}()
-				if got, err := s.call(t.Context(), get); got != "a" || err != nil {
-					t.Errorf("%q, %v", got, err)
-				}
-			}, interceptor.WithNewReply(row.reply), interceptor.WithBudget("", forAll(b)))
 		})
 	}
 }

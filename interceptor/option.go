@@ -93,21 +93,6 @@ func WithMaxReplayBytes(n int64) Option {
 	}
 }
 
-// WithNewReply sets how to make replies for parallel attempts, in cases that stagger can't handle by itself: a codec other than protobuf's,
-// or a reply that the application prepares (see docs/hedging.md). Before the first attempt of a call, newReply gets the method
-// and the application's reply. It returns a function that makes another reply of the same type and is safe for concurrent use, or nil if it
-// can't. If the codec adds to existing content, the function must fill the reply as the application does. The reply of the winning attempt
-// is assigned to the application's.
-func WithNewReply(newReply func(method string, reply any) func() any) Option {
-	return func(r *Retrier) error {
-		if newReply == nil {
-			return errors.New("interceptor: WithNewReply(nil): must be a function")
-		}
-		r.newReply = newReply
-		return nil
-	}
-}
-
 // Descriptors returns the descriptors that [WithDescriptors] has given, in addition to those of generated code in the program. It is safe for
 // concurrent use.
 func (r *Retrier) Descriptors() []*protoregistry.Files { return slices.Clone(r.descriptors) }

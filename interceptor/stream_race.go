@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -19,10 +20,10 @@ import (
 type race struct {
 	s       *stream
 	driver  driver
-	want    decision.Commit // what commits the call: the first message, or headers
-	message any             // RecvMsg receives into it
-	kept    keptReply       // message before the first attempt
-	replies messageType     // of messages for goroutines of ours
+	want    decision.Commit          // what commits the call: the first message, or headers
+	message any                      // RecvMsg receives into it
+	kept    keptReply                // message before the first attempt
+	replies protoreflect.MessageType // of messages for goroutines of ours
 	won     *streamAttempt
 }
 
@@ -34,8 +35,8 @@ func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
 	r := &race{s: s, want: want, message: m, kept: kept}
 	s.inSequence = false
 	if want == decision.CommitMessage {
-		r.replies = s.retrier.replyType(s.method, m)
-		s.inSequence = !r.replies.makes()
+		r.replies = s.replyType(m)
+		s.inSequence = r.replies == nil
 		s.warnInSequence()
 	}
 	s.set.InSequence = s.inSequence
@@ -118,7 +119,7 @@ func (r *race) receive(t *streamAttempt) (ended bool, err error) {
 	t.reply = r.message
 	switch {
 	case t.ownReply:
-		t.reply = r.replies.newMessage(&r.kept)
+		t.reply = r.replies.New().Interface()
 	case t.number > 1:
 		r.kept.restore()
 	}

@@ -82,8 +82,8 @@ func (u *unary) keepMessages() {
 	}
 	u.kept = u.keepReply(u.reply)
 	if u.entry.policy.Parallel() {
-		u.replies = u.retrier.replyType(u.method, u.reply)
-		u.inSequence = !u.replies.makes()
+		u.replies = u.replyType(u.reply)
+		u.inSequence = u.replies == nil
 		u.warnInSequence()
 	}
 	if u.entry.policy.Watched() && u.entry.mode == policy.ModeEnforce {
@@ -164,7 +164,7 @@ func (u *unary) withoutDriver(a *attempt, err error) error {
 func (u *unary) try(a *attempt) error {
 	switch {
 	case a.ownReply:
-		a.reply = u.replies.newMessage(&u.kept)
+		a.reply = u.replies.New().Interface()
 	case a.number > 1:
 		u.kept.restore()
 		a.reply = u.reply

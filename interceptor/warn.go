@@ -148,8 +148,8 @@ var (
 
 const (
 	notForUploads = "does not apply to calls whose client sends a stream: another attempt follows only one that has failed (docs/streams.md)"
-	inSequence    = "attempts don't run in parallel: stagger doesn't know how to make " +
-		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
+	inSequence    = "attempts don't run in parallel: the reply isn't a protobuf message, or it isn't empty, and a codec other than " +
+		"gRPC's may add to it (docs/hedging.md)"
 )
 
 // warn reports a warning.

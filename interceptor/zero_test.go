@@ -72,7 +72,7 @@ func TestZero_Options(t *testing.T) {
 		interceptor.WithBudget("a", func(string) budget.Budget { return budget.Unlimited }),
 		interceptor.WithBreaker(func(string, string) interceptor.Gate { return nil }),
 		interceptor.WithDefaultTimeout(1), interceptor.WithMaxReplayBytes(1), interceptor.WithDescriptors(new(protoregistry.Files)),
-		interceptor.WithNewReply(func(string, any) func() any { return nil }), interceptor.WithStatsHandler(new(seen)),
+		interceptor.WithStatsHandler(new(seen)),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict { return interceptor.VerdictByCode }),
 	} {
 		testkit.NoError(t, option(r))
