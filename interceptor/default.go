@@ -5,14 +5,11 @@ package interceptor
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -38,7 +35,8 @@ type DefaultPolicy struct {
 // double up to 1 s, with full jitter, and the default budget. Only calls that may run twice are retried: see [DefaultPolicy]. Calls need
 // deadlines, as always in gRPC. The error names the wrong field of p, or the wrong option.
 //
-// For other settings, write a policy file: [Watch] follows one, and [Retrier.Reload] gives its policies to this Retrier.
+// Messages about its policy name the keys of a policy file, and places in the text that Default writes, "interceptor.Default". For other
+// settings, write a policy file: [Watch] follows one, and [Retrier.Reload] gives its policies to this Retrier.
 func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 	if p.PerAttemptTimeout < 0 {
 		return nil, fmt.Errorf("interceptor: DefaultPolicy.PerAttemptTimeout: %v: must be positive, or 0 for no limit", p.PerAttemptTimeout)
@@ -66,11 +64,6 @@ func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 		return nil, fmt.Errorf("interceptor: %w", err)
 	}
 	set, err := policy.Parse(defaultSource, file)
-	if wrong, ok := errors.AsType[*policy.Error](err); ok {
-		for i, d := range wrong.Diagnostics {
-			wrong.Diagnostics[i] = inDefaultsWords(d)
-		}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("interceptor: %w", err)
 	}
@@ -79,43 +72,6 @@ func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 
 // defaultSource is the name of the text that Default writes.
 const defaultSource = "interceptor.Default"
-
-// inDefaultsWords returns what a diagnostic says about a policy file in the words of [DefaultPolicy]: its users have no file.
-func inDefaultsWords(d policy.Diagnostic) policy.Diagnostic {
-	if d.File != "" && d.File != defaultSource {
-		return d // of a file that the Retrier is given later
-	}
-	d.File, d.Line, d.Column = "", 0, 0
-	switch index := nameInDefault.FindStringSubmatch(d.Field); {
-	case index != nil:
-		d.Field = "DefaultPolicy.Idempotent[" + index[1] + "]"
-	case strings.HasSuffix(d.Field, "perAttemptTimeout"):
-		d.Field = "DefaultPolicy.PerAttemptTimeout"
-	case d.Field == "retryPolicy":
-		d.Field = "DefaultPolicy"
-	case d.Field == "" && d.Severity == document.SeverityError, strings.HasPrefix(d.Field, "methodConfig"):
-		d.Field = "DefaultPolicy.Idempotent"
-	}
-	d.Message = defaultsWords.Replace(d.Message)
-	return d
-}
-
-var (
-	nameInDefault = regexp.MustCompile(`^methodConfig\[1\]\.name\[([0-9]+)\]`)
-	defaultsWords = strings.NewReplacer(
-		`"stagger lint" names them, and says how to declare them`, "name those that may run twice, or set their idempotency_level",
-		"; a service without a method stands for all its methods, and {} for everything", "; write the full name of each method",
-		"; give each a map of its own: name: [{service: …, method: …}, {service: …, method: …}]", "; give each an element of its own",
-		"set a timeout of the entry, or defaultTimeout at the top of the policy file", "give the Retrier interceptor.WithDefaultTimeout",
-		"Declare it in the policy file, or pass it with interceptor.WithBudget", "Pass it with interceptor.WithBudget",
-		"; maxAttemptsLimit in the policy file allows more", "",
-		"the policy file has no entry for the method, or mode OBSERVE", "the mode is OBSERVE",
-		"A budget with scope PROCESS needs only one", "A function of interceptor.WithBudget may return one for all targets",
-	)
-)
-
-// byDefault reports whether the policies are those of [Default].
-func (r *rules) byDefault() bool { return r != nil && r.set.Source() == defaultSource }
 
 // isFullMethod reports whether name is the path of a method, as gRPC and its generated code write it.
 func isFullMethod(name string) bool {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
@@ -184,97 +184,33 @@ func TestDefault_Refused(t *testing.T) {
 	}
 }
 
-// Users of Default have no file: each message speaks of its fields and options.
-func TestDefault_Words(t *testing.T) {
-	t.Parallel()
-	var said []policy.Diagnostic
-	observer := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { said = append(said, d) }})
-	p := interceptor.DefaultPolicy{
-		Idempotent: []string{
-			get, "/a.*/Get", "/a.B/Get*", "/a.B/Get, List", "/a.B/B.Get", "/acme.v1/Get", "/a.B /Get", "/acme.orders.v1.OrderServce/Get",
-			"/acme.orders.v1.OrderService/CreateOrdr",
-		},
-		PerAttemptTimeout: time.Second,
-	}
-	r := testkit.Must(interceptor.Default(p, observer, interceptor.WithDescriptors(levels(t))))(t)
-	fields := map[string]bool{}
-	for _, d := range slices.Concat(said, r.State().Warnings) {
-		fields[d.Field] = true
-	}
-	for _, want := range []string{
-		"DefaultPolicy.Idempotent", "DefaultPolicy.Idempotent[1]", "DefaultPolicy.Idempotent[2]", "DefaultPolicy.Idempotent[3]",
-		"DefaultPolicy.Idempotent[4]", "DefaultPolicy.Idempotent[5]", "DefaultPolicy.Idempotent[6]", "DefaultPolicy.Idempotent[7]", "DefaultPolicy.Idempotent[8]",
-	} {
-		if !fields[want] {
-			t.Errorf("nothing about %s: %v", want, said)
-		}
-	}
-	call := func(method string, options ...grpc.CallOption) {
-		t.Helper()
-		testkit.NoError(t, r.Unary()(t.Context(), method, nil, nil, nil, answered, options...))
-	}
-	call(get)
-	call(get, interceptor.MaxAttempts(0))
-	call(get, interceptor.Policy(mustParse(t, `
-maxAttemptsLimit: 9
-budgets: [{name: b, bucket: {size: 20}}]
-methodConfig:
-- name: [{}]
-  retryPolicy: {maxAttempts: 9, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], budget: b}`).Lookup(get)))
-	for n := range 5000 { // more targets than there are balances, more methods than are kept
-		call(fmt.Sprintf("/a.B/M%d", n), interceptor.Idempotent())
-	}
-	texts := make([]string, 0, len(said))
-	for _, d := range slices.Concat(said, r.State().Warnings) {
-		texts = append(texts, d.String())
-	}
-	for _, p := range []interceptor.DefaultPolicy{
-		{PerAttemptTimeout: -1},
-		{Idempotent: []string{"/a.B/\xff", "/a.B/\xfe"}},
-		{Idempotent: []string{"/a.B/" + strings.Repeat("x", 2<<20)}},
-		{Idempotent: []string{"GetOrder"}},
-		{Idempotent: manyMethods(60_000)},
-	} {
-		_, err := interceptor.Default(p)
-		if err == nil || !strings.HasPrefix(err.Error(), "interceptor: DefaultPolicy.") {
-			t.Errorf("%.100v: %.100v; want an error about a field", p, err)
-			continue
-		}
-		texts = append(texts, err.Error())
-	}
-	for _, text := range texts {
-		for _, word := range []string{"file", "lint", "methodConfig", "interceptor.Default:", "entry", "{}", "maxAttemptsLimit", "name: ["} {
-			if strings.Contains(text, word) {
-				t.Errorf("%.400s has %q", text, word)
-			}
-		}
-	}
-	if len(texts) < 2*9+6+4 {
-		t.Errorf("%d texts: %q; want one of each kind", len(texts), texts)
-	}
-}
-
-func manyMethods(n int) []string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = fmt.Sprintf("/a.B/M%d", i)
-	}
-	return list
-}
-
-// The default timeout is that of an option, and a file that is given later has its own words again.
-func TestDefault_OtherWords(t *testing.T) {
+// Users of Default may have no file. Messages about calls name the option that they have, next to the key of a file.
+func TestDefault_Messages(t *testing.T) {
 	playDefault(t, interceptor.DefaultPolicy{}, func(t *testing.T, s scene) {
 		s.On("*", testserver.Hang())
-		const want = "; the call had no deadline, and interceptor.WithDefaultTimeout is 1m0s"
+		const want = "; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"
 		if _, err := s.call(t.Context(), get); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
-		testkit.NoError(t, s.retrier.Reload(mustParse(t, "methodConfig: [{name: [{service: 'a.*'}]}]")))
-		if last := s.warnings[len(s.warnings)-1]; !strings.HasPrefix(last, `retry.yaml:1:34: methodConfig[0].name[0].service: "a.*": matches nothing: there are no patterns; a service without`) {
-			t.Errorf("%s; want the file's own words", last)
-		}
 	}, interceptor.WithDefaultTimeout(time.Minute))
+	for name, row := range map[string]struct {
+		p    interceptor.DefaultPolicy
+		want string
+	}{
+		"no deadline":    {interceptor.DefaultPolicy{Idempotent: []string{get}}, "interceptor.WithDefaultTimeout"},
+		"not idempotent": {interceptor.DefaultPolicy{}, "DefaultPolicy.Idempotent"},
+		"matches none":   {interceptor.DefaultPolicy{Idempotent: []string{"/a.B/Get*"}}, `"Get*": matches nothing`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			observer := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { said = append(said, d.String()) }})
+			r := testkit.Must(interceptor.Default(row.p, observer))(t)
+			testkit.NoError(t, r.Unary()(t.Context(), get, nil, nil, nil, answered))
+			if !strings.Contains(strings.Join(said, "\n"), row.want) {
+				t.Errorf("%q; want %s", said, row.want)
+			}
+		})
+	}
 }
 
 // list is a method without a policy of its own in the other tests.
@@ -298,17 +234,26 @@ func TestDefault_FirstCallHangs(t *testing.T) {
 	}
 }
 
-// An attempt that has no response after 300 ms is followed by another one in parallel, once the method has had five answers.
+// A server is down for two attempts of a call.
 func ExampleDefault() {
 	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
-		Idempotent:        []string{"/acme.orders.v1.OrderService/GetOrder"}, // generated code: orderspb.OrderService_GetOrder_FullMethodName
-		PerAttemptTimeout: 300 * time.Millisecond,
-	}, quiet)
+		Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}, // generated code: orderspb.OrderService_GetOrder_FullMethodName
+	}, quiet, interceptor.WithObserver(interceptor.Observer{Attempt: func(_ context.Context, e interceptor.Event) {
+		fmt.Printf("attempt %d: %v\n", e.Attempt, e.Code)
+	}}))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	retry := retrier.State().Policies.Lookup("/acme.orders.v1.OrderService/GetOrder").Compiled().Retry
-	fmt.Println(retry.MaxAttempts, retry.Backoff.Initial, retry.Backoff.Max, retry.Backoff.Jitter, retry.PerAttemptTimeout)
-	// Output: 3 100ms 1s FULL 300ms
+	conn, end := dial(2, retrier.DialOptions()...) // grpc.NewClient(target, retrier.DialOptions()...)
+	defer end()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	fmt.Println("the call:", err)
+	// Output:
+	// attempt 1: Unavailable
+	// attempt 2: Unavailable
+	// attempt 3: OK
+	// the call: <nil>
 }

@@ -50,11 +50,11 @@ func TestDefaultTimeout(t *testing.T) {
 		ends     time.Duration
 		says     string // in the error's text; "": nothing of a default
 	}{
-		"a call without a deadline":     {config: within(minute), ends: minute, says: "defaultTimeout is 1m0s"},
-		"a method without an entry":     {config: within(minute), method: "/acme.stock.v1.StockService/Get", ends: minute, says: "defaultTimeout is 1m0s"},
-		"attempts that may be slow":     {config: withHedge, ends: minute, says: "defaultTimeout is 1m0s"},
-		"mode OFF":                      {config: off, ends: minute, says: "defaultTimeout is 1m0s"},
-		"an idempotency key":            {config: within(minute), call: []grpc.CallOption{interceptor.IdempotencyKey("k")}, ends: minute, says: "defaultTimeout is 1m0s"},
+		"a call without a deadline":     {config: within(minute), ends: minute, says: "defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"},
+		"a method without an entry":     {config: within(minute), method: "/acme.stock.v1.StockService/Get", ends: minute, says: "defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"},
+		"attempts that may be slow":     {config: withHedge, ends: minute, says: "defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"},
+		"mode OFF":                      {config: off, ends: minute, says: "defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"},
+		"an idempotency key":            {config: within(minute), call: []grpc.CallOption{interceptor.IdempotencyKey("k")}, ends: minute, says: "defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"},
 		"a longer deadline":             {config: within(minute), deadline: 3 * minute, ends: 3 * minute},
 		"a shorter deadline":            {config: within(minute), deadline: time.Second, ends: time.Second},
 		"the entry's timeout":           {config: limited, ends: 5 * time.Second},
@@ -62,8 +62,8 @@ func TestDefaultTimeout(t *testing.T) {
 		"a server stream":               {config: within(minute), desc: serverStream, ends: time.Hour},
 		"a client stream":               {config: within(minute), desc: clientStream, ends: time.Hour},
 		"a bidirectional stream":        {config: within(minute), desc: bidiStream, ends: time.Hour},
-		"the option":                    {config: within(0), options: []interceptor.Option{option}, ends: 2 * minute, says: "defaultTimeout is 2m0s"},
-		"the file's comes before it":    {config: within(minute), options: []interceptor.Option{option}, ends: minute, says: "defaultTimeout is 1m0s"},
+		"the option":                    {config: within(0), options: []interceptor.Option{option}, ends: 2 * minute, says: "defaultTimeout (interceptor.WithDefaultTimeout) is 2m0s"},
+		"the file's comes before it":    {config: within(minute), options: []interceptor.Option{option}, ends: minute, says: "defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"},
 		"no default, the call waits on": {config: within(0), ends: time.Hour},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestDefaultTimeout_Attempts(t *testing.T) {
 
 // A call that hangs without a deadline ends by the default, even if a slow attempt of it wanted another one. Why none came stands beside it.
 func TestDefaultTimeout_Refusal(t *testing.T) {
-	const note = "; the call had no deadline, and defaultTimeout is 1m0s"
+	const note = "; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is 1m0s"
 	for name, row := range map[string]struct {
 		entry  string // of the service
 		caller time.Duration

@@ -127,11 +127,7 @@ func (c *call) failure(end *attempts.End) *Error {
 	}
 	note := ""
 	if c.flags&defaultLimit != 0 && end.Reason == policy.ReasonDeadlineExceeded {
-		setting := "defaultTimeout"
-		if c.entry.rules.byDefault() {
-			setting = "interceptor.WithDefaultTimeout"
-		}
-		note = fmt.Sprintf("; the call had no deadline, and %s is %v", setting, c.entry.defaultTimeout)
+		note = fmt.Sprintf("; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is %v", c.entry.defaultTimeout)
 		if end.Refusal != "" {
 			note += fmt.Sprintf("; no other attempt was sent when this one was slow: %s", end.Refusal)
 		}

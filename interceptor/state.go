@@ -56,11 +56,6 @@ func (r *Retrier) State() State {
 	var unread []policy.Diagnostic
 	s.Budgets, unread = r.budgetStates()
 	s.Warnings = append(s.Warnings, unread...)
-	if rules.byDefault() {
-		for i, d := range s.Warnings {
-			s.Warnings[i] = inDefaultsWords(d)
-		}
-	}
 	return s
 }
 

@@ -104,7 +104,8 @@ var (
 	// By the method.
 	noDeadline = surprise{"deadline", "unary calls have none: a server that hangs keeps them for ever, and neither retries " +
 		"nor attempt timeouts have time to " +
-		"divide. Pass a context with a deadline, or set a timeout of the entry, or defaultTimeout at the top of the policy file"}
+		"divide. Pass a context with a deadline, or set a timeout of the entry, defaultTimeout at the top of the policy file, or " +
+		"interceptor.WithDefaultTimeout"}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
 		"maxAttemptsLimit in the policy file allows more"}
@@ -183,9 +184,6 @@ func (r *Retrier) reportWarnings() {
 // must never be lost.
 func (r *Retrier) diagnose(severity string, d policy.Diagnostic) {
 	d.Severity = severity
-	if r.rules.Load().byDefault() {
-		d = inDefaultsWords(d)
-	}
 	heard := false
 	for _, o := range r.observers.Load().list {
 		if o.Diagnostic != nil {

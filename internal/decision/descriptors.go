@@ -282,7 +282,7 @@ func (s *Set) noteUndeclared() []policy.Diagnostic {
 	return []policy.Diagnostic{{
 		Severity: "note", File: s.Source(), Field: "methodConfig",
 		Message: strings.Join(which, " and ") + " not declared idempotent: retried only if the attempt never left the client; " +
-			`"stagger lint" names them, and says how to declare them`,
+			`"stagger lint" names them, and says how to declare them; for interceptor.Default, name them in DefaultPolicy.Idempotent`,
 	}}
 }
 

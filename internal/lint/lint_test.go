@@ -275,7 +275,8 @@ func TestLintFirstRetryWaits(t *testing.T) {
 	wantLinted(t, text, imports) // two attempts, and no wait of a second between them
 }
 
-const counted = ` not declared idempotent: retried only if the attempt never left the client; "stagger lint" names them, and says how to declare them`
+const counted = ` not declared idempotent: retried only if the attempt never left the client; "stagger lint" names them, ` +
+	`and says how to declare them; for interceptor.Default, name them in DefaultPolicy.Idempotent`
 
 const unsafe = " will be retried only if the attempt never left the client, because nothing declares them idempotent. " +
 	"If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. " +

@@ -234,7 +234,7 @@ func TestRecipes_DefaultTimeout(t *testing.T) {
 		if e, ok := errors.AsType[*interceptor.Error](err); ok {
 			reason = e.Reason
 		}
-		if took != 30*time.Second || reason != policy.ReasonDeadlineExceeded || !strings.Contains(err.Error(), "defaultTimeout is 30s") {
+		if took != 30*time.Second || reason != policy.ReasonDeadlineExceeded || !strings.Contains(err.Error(), "defaultTimeout (interceptor.WithDefaultTimeout) is 30s") {
 			t.Errorf("%v (%s) after %v; want deadline_exceeded after 30 s, by the default", err, reason, took)
 		}
 	})
