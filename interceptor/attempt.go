@@ -56,11 +56,16 @@ func (c *call) firstAttempt(options *attemptOptions, at time.Duration) attempt {
 
 // laterAttempt returns attempt n of the call, which the engine sends.
 func (c *call) laterAttempt(n int, at time.Duration) *attempt {
-	options, hedge := newAttemptOptions(), c.engine.Hedge(n)
+	made := new(struct {
+		attempt
+		own attemptOptions
+	})
+	options, hedge := &made.own, c.engine.Hedge(n)
+	options.init()
 	if c.entry.mode == policy.ModeEnforce {
 		options.retrier = c.retrier
 	}
-	return &attempt{
+	made.attempt = attempt{
 		attemptOptions: options,
 		number:         n,
 		hedge:          hedge,
@@ -68,6 +73,7 @@ func (c *call) laterAttempt(n int, at time.Duration) *attempt {
 		ctx:            contextOfLater(c.ctx, n-1, hedge),
 		options:        c.options.forAttempt(options),
 	}
+	return &made.attempt
 }
 
 // noteEnd records that the attempt has returned. It must be called before its context is cancelled.
@@ -90,7 +96,10 @@ type report struct {
 // attempt's context is cancelled: an inner interceptor may have left a second stream with the same options, to which gRPC then reports.
 func (a *attempt) noteReport() {
 	if !a.report.ended && a.ended() {
-		a.report = report{ended: true, header: a.header, trailer: a.received(), unsent: a.untouched(), peer: a.peer}
+		a.report = report{ended: true, trailer: a.received(), unsent: a.untouched()}
+		if a.asked != nil {
+			a.report.header, a.report.peer = a.asked.header, a.asked.peer
+		}
 	}
 }
 

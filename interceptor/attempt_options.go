@@ -49,11 +49,14 @@ func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	if &opts[0] != &a.array[0] {
 		opts = append(a.array[:added], o.shared[added:]...)
 	}
+	if a.asked == nil && (o.peer || o.targets == headerTarget) {
+		a.asked = new(askedReports)
+	}
 	if o.peer {
-		opts = append(opts, grpc.Peer(&a.peer))
+		opts = append(opts, grpc.Peer(&a.asked.peer))
 	}
 	if o.targets == headerTarget {
-		opts = append(opts, grpc.Header(&a.header))
+		opts = append(opts, grpc.Header(&a.asked.header))
 	}
 	return slices.Clip(opts)
 }
@@ -141,15 +144,20 @@ var (
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them. No other attempt ever gets their memory: an
 // inner interceptor may leave gRPC running, and use the options later.
 type attemptOptions struct {
-	header  metadata.MD   // nil if none arrived, or without headerTarget
 	trailer metadata.MD   // noTrailer until gRPC writes here
-	peer    peer.Peer     // zero without callOptions.peer
+	asked   *askedReports // nil: neither the caller nor observers ask for them
 	ends    atomic.Uint32 // how often gRPC has ended the attempt, in any goroutine
 	onEnd   func()        // called when gRPC has ended the attempt; may be nil
 	retrier *Retrier      // notified if gRPC ends the attempt more than once; nil: nobody
 	over    chan struct{} // closed when gRPC has ended the attempt; nil for unary calls
 
-	array [added + 4]grpc.CallOption // those that we add, then space for those of the call
+	array [added + 2]grpc.CallOption // those that we add, then space for that of generated code and for a peer
+}
+
+// askedReports are what gRPC reports of an attempt if the caller or observers ask.
+type askedReports struct {
+	header metadata.MD // nil if none arrived, or without headerTarget
+	peer   peer.Peer   // zero without callOptions.peer
 }
 
 // added is the number of options that we add to every attempt. The first of them, as many as listening, report its end to us.
@@ -158,12 +166,28 @@ const (
 	listening = 2
 )
 
-func newAttemptOptions() *attemptOptions {
-	a := &attemptOptions{trailer: noTrailer}
+// newAttemptOptions returns the options of an attempt. asked says that observers will ask for its peer: then one allocation is enough.
+func newAttemptOptions(asked bool) (a *attemptOptions) {
+	if asked {
+		made := new(struct {
+			attemptOptions
+			reports askedReports
+		})
+		made.asked = &made.reports
+		a = &made.attemptOptions
+	} else {
+		a = new(attemptOptions)
+	}
+	a.init()
+	return a
+}
+
+// init prepares the options that we add.
+func (a *attemptOptions) init() {
+	a.trailer = noTrailer
 	a.array[0] = grpc.Trailer(&a.trailer)
 	a.array[1] = grpc.OnFinish(a.recordEnd)
 	a.array[2] = insideOption{}
-	return a
 }
 
 // recordEnd is gRPC's OnFinish. Only that says that gRPC has ended this attempt, with these options: an inner interceptor may drop

@@ -266,7 +266,7 @@ func TestAttemptOptions_EmbeddedOnFinish(t *testing.T) {
 
 func TestAttemptOptions_Allocations(t *testing.T) {
 	unary := mustNew(t, fiftyMethods(t)).Unary()
-	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod(), marker{name: "m"}, &marker{name: "m"}, grpc.WaitForReady(true)}
+	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod(), marker{name: "m"}}
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
 	call()
 	if n := testing.AllocsPerRun(1000, call); n > successAllocates {

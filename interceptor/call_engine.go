@@ -33,7 +33,7 @@ func (c *call) deciding() bool { return c.engineState != nil }
 // startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
 // stream is nil for a unary call.
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
-	c.prepareEngine()
+	c.prepareEngine(new(engineState))
 	c.set.Stream, c.set.NeverSlow = stream != nil, stream != nil && stream.ClientStreams
 	if c.reasonGone(attempts.Now{Wall: time.Now(), Closed: closed(c.cc)}) == "" {
 		c.setGates()
@@ -52,14 +52,14 @@ func (c *call) setGates() {
 }
 
 // joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
-func (c *call) joinEngine() {
-	c.prepareEngine()
+func (c *call) joinEngine(state *engineState) {
+	c.prepareEngine(state)
 	c.engine.Join(&c.set, c.start)
 }
 
-// prepareEngine makes the engine and its settings.
-func (c *call) prepareEngine() {
-	c.engineState = new(engineState)
+// prepareEngine gives the call its engine, and the engine its settings.
+func (c *call) prepareEngine(state *engineState) {
+	c.engineState = state
 	s := &c.set
 	s.Policy = c.entry.policy
 	s.MaxAttempts = c.options.maxAttempts

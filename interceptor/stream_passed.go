@@ -57,11 +57,11 @@ func (s *passedStream) RecvMsg(m any) error {
 // starts, which says why the call is not retried.
 func (c *call) passedError(err error, stream grpc.ClientStream) error {
 	now := c.now()
-	a := &attempt{attemptOptions: newAttemptOptions(), number: 1, began: c.start, ctx: c.ctx}
+	a := &attempt{attemptOptions: newAttemptOptions(false), number: 1, began: c.start, ctx: c.ctx}
 	if stream != nil {
 		a.report = report{ended: true, trailer: stream.Trailer()}
 	}
-	c.prepareEngine()
+	c.prepareEngine(new(engineState))
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.resultOf(a, nil, err, c.local(a, err, now), now), now)
 	c.warnOfFailure(a, err)

@@ -30,7 +30,7 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 		var u unary
 		u.retrier, u.cc, u.method, u.grpcRetries = r, cc, method, retries
 		u.request, u.reply, u.invoke = req, reply, invoke
-		options := newAttemptOptions()
+		options := newAttemptOptions(r.observers.Load().ofCalls)
 		u.readRequest(opts, options)
 		if u.flags&disabled != 0 {
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -124,11 +124,18 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	return u.finish(&a.report)
 }
 
+// decidedUnary is a unary call about which something must be decided, with the engine and the first attempt: one allocation.
+type decidedUnary struct {
+	unary
+	state engineState
+	first attempt
+}
+
 // runOn starts the engine with the first attempt, which has returned err.
 func (u *unary) runOn(first attempt, err error) error {
-	decided := *u
-	decided.joinEngine()
-	return decided.withoutDriver(&first, err)
+	d := &decidedUnary{unary: *u, first: first}
+	d.joinEngine(&d.state)
+	return d.withoutDriver(&d.first, err)
 }
 
 // runAsked makes a call whose first attempt breaker or admission may refuse.
@@ -270,6 +277,6 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 // join implements tries.
 func (d *drivenUnary) join() {
 	if !d.deciding() {
-		d.joinEngine()
+		d.joinEngine(new(engineState))
 	}
 }

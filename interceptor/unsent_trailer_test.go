@@ -17,7 +17,7 @@ func TestUnsent_Trailer(t *testing.T) {
 		trailer metadata.MD
 		want    bool
 	}{{false, nil, true}, {true, nil, false}, {true, metadata.MD{}, false}} {
-		a := attempt{attemptOptions: newAttemptOptions()}
+		a := attempt{attemptOptions: newAttemptOptions(false)}
 		if row.writes {
 			a.trailer = row.trailer
 		}
