@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
@@ -155,6 +156,45 @@ func overBufconn(tb testing.TB, opts ...grpc.DialOption) func() {
 
 // successAllocates is how often a call allocates whose first attempt succeeds: for the options of the attempt, and their OnFinish.
 const successAllocates = 2
+
+// With the options that generated code allocates for each call.
+func TestUnaryAllocations(t *testing.T) {
+	for name, row := range map[string]struct {
+		config spec.Config
+		fails  bool // the first attempt
+		most   float64
+	}{
+		"success":         {config(plain()), false, 3},
+		"failure":         {config(plain()), true, 8},
+		"unfired timeout": {config(besides()), false, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range row.config.Methods {
+				if retry := row.config.Methods[i].Retry; retry != nil {
+					retry.Backoff = backoff.Config{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
+				}
+			}
+			unary := mustNew(t, mustSet(t, row.config), quiet, interceptor.WithBudget("", forAll(budget.Unlimited))).Unary()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			reply, n, down := new(emptypb.Empty), 0, status.Error(codes.Unavailable, "down")
+			invoke := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+				n++
+				_ = finished(ctx, method, req, reply, cc, opts...)
+				if row.fails && n%2 == 1 {
+					return down
+				}
+				return nil
+			}
+			got := testing.AllocsPerRun(1000, func() {
+				_ = unary(ctx, get, nil, reply, nil, invoke, []grpc.CallOption{grpc.StaticMethod()}...)
+			})
+			if got > row.most+slack {
+				t.Errorf("%v allocations; want at most %v", got, row.most)
+			}
+		})
+	}
+}
 
 func TestUnaryAllocations_Connection(t *testing.T) {
 	with := testing.AllocsPerRun(2000, overBufconn(t, mustNew(t, fiftyMethods(t)).DialOptions()...))
