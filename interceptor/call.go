@@ -272,7 +272,10 @@ func (c *call) noteGaveUp(end *attempts.End) {
 
 // noteSucceeded records in the incoming call that a call made in its context has succeeded.
 func (c *call) noteSucceeded(end *attempts.End) {
-	if in := inbound(c.ctx); in != nil && end.Reason == policy.ReasonSucceeded {
+	if allMarks.Load() == 0 || end.Reason != policy.ReasonSucceeded {
+		return
+	}
+	if in := inbound(c.ctx); in != nil {
 		in.noteSucceeded(c.entry.name)
 	}
 }

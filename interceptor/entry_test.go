@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"google.golang.org/grpc/metadata"
+
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -54,5 +56,21 @@ func TestWaitLimit_Targets(t *testing.T) {
 	}
 	if len(l.targets) != 1 || l.targets["waits"] != 1 {
 		t.Errorf("%v; want the target that waits", l.targets)
+	}
+}
+
+// Marks of incoming calls leave with them, also those of calls that outlive the handler: else every later call would look for marks.
+func TestInbound_MarksLeave(t *testing.T) { // not parallel: marks of other calls count as well
+	before := allMarks.Load()
+	in := new(inboundCall)
+	set := false
+	_ = in.serve(func() error {
+		in.noteGaveUp("/a.B/Get")
+		in.noteGaveUp("/a.B/List")
+		return errNotMade
+	}, func(metadata.MD) { set = true })
+	in.noteGaveUp("/a.B/Get")
+	if !set || allMarks.Load() != before {
+		t.Errorf("trailer set: %v, %d marks more than before; want none", set, allMarks.Load()-before)
 	}
 }

@@ -18,19 +18,23 @@ import (
 // inboundCall is an incoming call whose handler makes calls.
 type inboundCall struct {
 	marks  atomic.Int64 // how many methods gaveUp has: most calls need no lock
-	mu     sync.Mutex   // guards gaveUp
+	mu     sync.Mutex   // guards changes of marks, and below
 	gaveUp map[string]bool
+	over   bool
 }
 
 // noteGaveUp records that a call of a method has given up.
 func (in *inboundCall) noteGaveUp(method string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.over {
+		return
+	}
 	if in.gaveUp == nil {
 		in.gaveUp = map[string]bool{}
 	}
 	in.gaveUp[method] = true
-	in.marks.Store(int64(len(in.gaveUp)))
+	in.setMarks(len(in.gaveUp))
 }
 
 // noteSucceeded records that a call of a method has succeeded: its handler does not fail because an earlier one gave up.
@@ -41,8 +45,24 @@ func (in *inboundCall) noteSucceeded(method string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.gaveUp, method)
-	in.marks.Store(int64(len(in.gaveUp)))
+	in.setMarks(len(in.gaveUp))
 }
+
+// end removes the marks.
+func (in *inboundCall) end() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.over = true
+	in.gaveUp = nil
+	in.setMarks(0)
+}
+
+// setMarks sets the number of marks, also in the sum of the process. in.mu must be held.
+func (in *inboundCall) setMarks(n int) { allMarks.Add(int64(n) - in.marks.Swap(int64(n))) }
+
+// allMarks is the number of marks of all incoming calls that run. In healthy times there are none, and a call that succeeds doesn't look for
+// the incoming one.
+var allMarks atomic.Int64
 
 type inboundKey struct{}
 
@@ -90,6 +110,7 @@ func (in *inboundCall) serve(handler func() error, setTrailer func(metadata.MD))
 		if failed && in.marks.Load() > 0 {
 			setTrailer(metadata.Pairs(decision.PushbackTrailer, "-1"))
 		}
+		in.end()
 	}()
 	err := handler()
 	failed = err != nil
