@@ -316,8 +316,8 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 	testkit.NoError(t, retrier.Unary()(t.Context(), "/a.B/"+strings.Repeat("M", 300), nil, nil, nil, answered)) // too long a name to be kept
 	list := retrier.State().Admission
 	own := slices.ContainsFunc(list, func(s interceptor.AdmissionState) bool { return s.Method == "/a.B/Own" })
-	if n := len(list); n != 16_384 || !own {
-		t.Errorf("state of %d methods, of the client's own: %v; want the last 16,384, and that", n, own)
+	if n := len(list); n > 16_384 || n < 16_384*7/8 || !own {
+		t.Errorf("state of %d methods, of the client's own: %v; want seven eighths of 16,384 at least, and that", n, own)
 	}
 }
 

@@ -5,5 +5,10 @@ package budget
 
 import "github.com/stagger-go/stagger/internal/bounds"
 
-// Fields returns the fields of a config, with their bounds, for the packages of this module: the type of its result is internal.
-func Fields(c Config) []bounds.Field { return c.fields() }
+// init gives the packages of this module the fields of a config: programs can't name their type.
+func init() {
+	bounds.OfBudget = func(config any) []bounds.Field {
+		c, _ := config.(Config)
+		return c.fields()
+	}
+}

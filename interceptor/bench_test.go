@@ -25,6 +25,7 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/testkit/policytest"
@@ -43,7 +44,7 @@ func fiftyMethods(tb testing.TB) *policy.Set {
 			Policy: spec.Policy{Retry: &retry},
 		})
 	}
-	return testkit.Must(policy.Compile(config))(tb)
+	return testkit.Must(compiled.NewSet(config))(tb)
 }
 
 func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *interceptor.Retrier {

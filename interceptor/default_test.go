@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -134,15 +135,15 @@ func TestDefault_State(t *testing.T) {
 			Backoff:           backoff.Config{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			PerAttemptTimeout: 1234567 * time.Nanosecond, OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
 		}
-		if got := *p.Compiled().Retry; !reflect.DeepEqual(got, want) || (p.Compiled().Idempotency == "ASSUME") != safe {
-			t.Errorf("%s has %+v, idempotency %s; want %+v, safe: %v", method, got, p.Compiled().Idempotency, want, safe)
+		if got := *compiled.Of(p).Retry; !reflect.DeepEqual(got, want) || (compiled.Of(p).Idempotency == "ASSUME") != safe {
+			t.Errorf("%s has %+v, idempotency %s; want %+v, safe: %v", method, got, compiled.Of(p).Idempotency, want, safe)
 		}
 	}
 	if len(j.warnings) > 0 {
 		t.Errorf("warnings %q", j.warnings)
 	}
 	testkit.NoError(t, r.Reload(mustSet(t, config(plain()))))
-	if is := r.State().Policies; is.Lookup(get).Compiled().Retry.MaxAttempts != 4 {
+	if is := r.State().Policies; compiled.Of(is.Lookup(get)).Retry.MaxAttempts != 4 {
 		t.Error("a reload has not replaced it")
 	}
 }

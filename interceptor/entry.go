@@ -14,6 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -87,9 +88,9 @@ func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, 
 	e.gate = r.admissionOf(e, kept)
 	e.asks = e.gate != nil || r.breaker != nil
 	if kept.method != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
-		known := kept.method.For(e.policy.Compiled().Quantile(), now)
+		known := kept.method.For(compiled.Of(e.policy).Quantile(), now)
 		e.responses = &known
-		if !known.Follows(e.policy.Compiled().Quantile()) {
+		if !known.Follows(compiled.Of(e.policy).Quantile()) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -18,7 +19,7 @@ import (
 func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
 	const method = "/acme.Orders/Get"
-	set := testkit.Must(policy.Compile(spec.Config{}))(t)
+	set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 	r := testkit.Must(New(set))(t)
 	recorded := func() *record { return r.methods.find(methodKey{method: method}) }
 	old := r.entry(nil, method, nil, 0)

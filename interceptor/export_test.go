@@ -10,8 +10,8 @@ import (
 
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // Replayed returns the bytes that streams keep for replay.
@@ -26,12 +26,12 @@ func (r *Retrier) Outages() (n int) {
 // KnowLatency lets the Retrier know how long the answers of a method usually take, as after many calls, so that those are
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
-	p, _ := policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: usual}})
+	p, _ := compiled.NewPolicy(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: usual}})
 	key := methodKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	known := r.newRecord(key, cc).method.For(p.Compiled().Quantile(), clock.Now())
+	known := r.newRecord(key, cc).method.For(compiled.Of(p).Quantile(), clock.Now())
 	for range 40 {
 		known.Answered(clock.Now(), evidence.Answer{Took: usual, Accepted: true})
 	}

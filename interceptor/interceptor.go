@@ -106,6 +106,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/repeating"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -157,7 +158,7 @@ type settings struct {
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
-	single, err := policy.CompileOne(spec.Policy{})
+	single, err := compiled.NewPolicy(spec.Policy{})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ package interceptor
 import (
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -18,7 +19,7 @@ type limits struct {
 }
 
 func limitsOf(p *policy.Policy) limits {
-	s := p.Compiled()
+	s := compiled.Of(p)
 	l := limits{waits: s.WaitForReady, send: s.MaxRequestMessageBytes, receive: s.MaxResponseMessageBytes}
 	l.options = l.optionsBeside(nil)
 	return l

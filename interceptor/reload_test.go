@@ -11,6 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -142,12 +143,12 @@ func TestReload_Event(t *testing.T) {
 			t.Error(got)
 		}
 		got := s.retrier.State()
-		if p := got.Policies.Lookup(get); p == nil || p.Compiled().Retry.MaxAttempts != 2 {
-			t.Errorf("%+v", got.Policies.Compiled().Config)
+		if p := got.Policies.Lookup(get); p == nil || compiled.Of(p).Retry.MaxAttempts != 2 {
+			t.Errorf("%+v", compiled.OfSet(got.Policies).Config)
 		}
-		if got.Policies.Compiled().MaxAttemptsLimit != defaults.MaxAttempts ||
-			got.Policies.Compiled().MaxWaiting != defaults.MaxWaiting ||
-			got.Policies.Compiled().Mode != "OBSERVE" || len(got.Switches) != 1 {
+		if compiled.OfSet(got.Policies).MaxAttemptsLimit != defaults.MaxAttempts ||
+			compiled.OfSet(got.Policies).MaxWaiting != defaults.MaxWaiting ||
+			compiled.OfSet(got.Policies).Mode != "OBSERVE" || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {

@@ -11,12 +11,11 @@ import (
 	"github.com/stagger-go/stagger/internal/hooks/repeating"
 )
 
-// WithRepeater makes the Retrier send calls that have succeeded a second time. The type of its argument is internal: programs use
-// repeat.ForTests.
-func WithRepeater(repeats repeating.Repeater) Option {
-	return func(r *Retrier) error {
+// init lets package repeat make a Retrier send calls that have succeeded a second time.
+func init() {
+	repeating.Install = func(retrier any, repeats repeating.Repeater) {
+		r, _ := retrier.(*Retrier)
 		r.repeats = repeats
-		return nil
 	}
 }
 

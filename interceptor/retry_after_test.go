@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -111,12 +112,12 @@ func TestError_RetryAfter_Jitter(t *testing.T) {
 // If the file's budget refuses the retry, the error says when time alone pays for one.
 func TestError_RetryAfter_Budget(t *testing.T) {
 	file := func(rule string) spec.Config {
-		return mustParse(t, `
+		return compiled.OfSet(mustParse(t, `
 budgets: [{name: ours, `+rule+`}]
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 2, initialBackoff: 0.001s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, budget: ours}
-`).Compiled().Config
+`)).Config
 	}
 	// Two backoffs of 1 ms have passed since the bucket was full.
 	bucket := "bucket: {size: 2, perSuccess: 0, refund: 0, refundSize: 0}"

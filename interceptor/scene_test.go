@@ -27,6 +27,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -80,12 +81,12 @@ func mustParse(tb testing.TB, text string) *policy.Set {
 
 func mustSet(tb testing.TB, c spec.Config) *policy.Set {
 	tb.Helper()
-	return testkit.Must(policy.Compile(c))(tb)
+	return testkit.Must(compiled.NewSet(c))(tb)
 }
 
 func mustPolicy(tb testing.TB, s spec.Policy) *policy.Policy {
 	tb.Helper()
-	return testkit.Must(policy.CompileOne(s))(tb)
+	return testkit.Must(compiled.NewPolicy(s))(tb)
 }
 
 // journal is an observer that keeps events.

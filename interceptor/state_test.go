@@ -15,6 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -124,7 +125,7 @@ func TestState_NoReading(t *testing.T) {
 func TestState_NotFinite(t *testing.T) {
 	t.Parallel()
 	for _, is := range []budget.State{{Balance: math.NaN(), Capacity: 9}, {Balance: 1, Capacity: math.NaN()}, {Balance: math.Inf(1), Capacity: 9}, {Capacity: math.Inf(-1)}} {
-		r := testkit.Must(interceptor.New(testkit.Must(policy.Compile(spec.Config{}))(t), quiet, interceptor.WithBudget("mine", forAll(stated{budget.Unlimited, is}))))(t)
+		r := testkit.Must(interceptor.New(testkit.Must(compiled.NewSet(spec.Config{}))(t), quiet, interceptor.WithBudget("mine", forAll(stated{budget.Unlimited, is}))))(t)
 		testkit.NoError(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
 		s := r.State()
 		if b := s.Budgets[0]; b.Balance != 0 || b.Capacity != 0 || !strings.Contains(fmt.Sprint(s.Warnings), "budget: mine: cannot be read, since it has a balance") {
@@ -147,7 +148,7 @@ func TestState_Reload(t *testing.T) {
 	cut := config(plain())
 	cut.MaxAttemptsLimit = 2 // of three: a warning
 	for _, c := range []spec.Config{cut, {}} {
-		set := testkit.Must(policy.Compile(c))(t)
+		set := testkit.Must(compiled.NewSet(c))(t)
 		sets = append(sets, set)
 	}
 	r := testkit.Must(interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
@@ -162,7 +163,7 @@ func TestState_Reload(t *testing.T) {
 	})
 	for !over.Load() {
 		s := r.State()
-		if warned := strings.Contains(fmt.Sprint(s.Warnings), "is cut to 2"); warned != (s.Policies.Compiled().MaxAttemptsLimit == 2) {
+		if warned := strings.Contains(fmt.Sprint(s.Warnings), "is cut to 2"); warned != (compiled.OfSet(s.Policies).MaxAttemptsLimit == 2) {
 			t.Fatalf("warnings %v of another set", s.Warnings)
 		}
 	}

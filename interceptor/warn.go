@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -239,7 +240,7 @@ func (c *call) warnInSequence() {
 		return
 	case c.entry.mode == policy.ModeOff || c.options.maxAttempts < 2:
 		return
-	case c.entry.policy.Compiled().Hedge != nil:
+	case compiled.Of(c.entry.policy).Hedge != nil:
 		what = &hedgeInSequence
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
@@ -251,7 +252,7 @@ func (c *call) warnUntimed() {
 	switch {
 	case !c.entry.policy.Watched() || c.single():
 		return
-	case c.entry.policy.Compiled().Hedge != nil:
+	case compiled.Of(c.entry.policy).Hedge != nil:
 		what = &hedgeOfUploads
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -44,7 +45,7 @@ func TestWatch_NamedPipe(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		if text := strings.Join(errors, "\n"); !strings.Contains(text, "is a named pipe: must be a file") ||
-			r.State().Policies.Compiled().MaxWaiting != 7 {
+			compiled.OfSet(r.State().Policies).MaxWaiting != 7 {
 			t.Errorf("diagnostics %q; want one that says what is there, and the old policies", text)
 		}
 		mu.Unlock()
@@ -55,8 +56,8 @@ func TestWatch_NamedPipe(t *testing.T) {
 		testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: 8"), 0o600))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if is := r.State(); is.Policies.Compiled().MaxWaiting != 8 || is.Err != nil {
-			t.Errorf("maxWaiting %d, %v; want the file's 8", is.Policies.Compiled().MaxWaiting, is.Err)
+		if is := r.State(); compiled.OfSet(is.Policies).MaxWaiting != 8 || is.Err != nil {
+			t.Errorf("maxWaiting %d, %v; want the file's 8", compiled.OfSet(is.Policies).MaxWaiting, is.Err)
 		}
 		cancel()
 		synctest.Wait()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -92,7 +93,7 @@ func TestSlog_Nil(t *testing.T) {
 	for name, o := range map[string]interceptor.Observer{
 		"Slog": observe.Slog(nil), "Log": observe.Log(nil), "Log of a typed nil": observe.Log((*ofNothing)(nil)), "nothing": {},
 	} {
-		empty := testkit.Must(policy.Compile(spec.Config{}))(t)
+		empty := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 		_, err := interceptor.New(empty, interceptor.WithObserver(o))
 		if err == nil || !strings.Contains(err.Error(), "interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil)") {
 			t.Errorf("%s: %v", name, err)

@@ -72,7 +72,7 @@ func TestFollower_ReadingHangs(t *testing.T) {
 			defer r.mu.Unlock()
 			report := fmt.Sprint(time.Since(began), " ", err)
 			if err == nil {
-				report = fmt.Sprint(time.Since(began), " ", s.Compiled().MaxWaiting)
+				report = fmt.Sprint(time.Since(began), " ", s.compiled.MaxWaiting)
 			}
 			r.reports = append(r.reports, report)
 		}}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -61,7 +62,7 @@ func followFile(t *testing.T, path string, prepare func(w *followed), test func(
 func (w *followed) changed(s *policy.Set, err error) {
 	c := change{at: time.Now(), err: err}
 	if p := lookup(s); p != nil {
-		c.attempts = p.Compiled().Retry.MaxAttempts
+		c.attempts = compiled.Of(p).Retry.MaxAttempts
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,7 +251,7 @@ func TestFollow_MissingFolder(t *testing.T) {
 		w := &followed{t: t, dir: dir, path: filepath.Join(dir, "none", "retry.yaml")}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		policy.Follow(ctx, w.path, testkit.Must(policy.Compile(spec.Config{}))(t), w.changed)
+		policy.Follow(ctx, w.path, testkit.Must(compiled.NewSet(spec.Config{}))(t), w.changed)
 		w.wants("nothing there", 0, "no such file")
 		w.put("none/retry.yaml", attemptsFile("3"))
 		w.wants("made", 3, "")

@@ -24,10 +24,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/header"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // TestIdempotencyHeadersArrive sends a key in every header whose name stands in the code of gRPC's transport or of Go's HTTP/2 server,
@@ -43,7 +43,7 @@ func TestIdempotencyHeadersArrive(t *testing.T) {
 	})
 	arrived := 0
 	for _, name := range candidates {
-		_, err := policy.CompileOne(spec.Policy{IdempotencyKey: name})
+		_, err := compiled.NewPolicy(spec.Policy{IdempotencyKey: name})
 		if name != "" && (err == nil) != (header.Unfit(name) == "") {
 			t.Errorf("%q: a policy returns %v", name, err)
 		}

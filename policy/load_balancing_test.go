@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 )
 
@@ -27,9 +28,9 @@ func TestLoadBalancing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", "# a comment\n"+row.text)
-			channel, at := set.Compiled().Channel(), set.Compiled().ChannelAt[spec.BalancingKey]
+			channel, at := compiled.OfSet(set).Channel(), compiled.OfSet(set).ChannelAt[spec.BalancingKey]
 			config := balancing.Config(channel)
-			if field := set.Compiled().ElsewhereAt.Field; field != cmp.Or(row.field, "loadBalancingConfig") {
+			if field := compiled.OfSet(set).ElsewhereAt.Field; field != cmp.Or(row.field, "loadBalancingConfig") {
 				t.Errorf("it stands in %s; want %s", field, row.field)
 			}
 			if config != row.want {
@@ -57,7 +58,7 @@ func TestChannel(t *testing.T) {
 		"healthCheckConfig: {}\nconnectionScaling: {}":              `{"healthCheckConfig":{}}`,
 		"connectionScaling: {a: 1}\nhealthCheckConfig: {other: []}": `{"connectionScaling":{"a":1},"healthCheckConfig":{"other":[]}}`,
 	} {
-		if got := mustParse(t, "f", text).Compiled().Channel(); got != want {
+		if got := compiled.OfSet(mustParse(t, "f", text)).Channel(); got != want {
 			t.Errorf("%s: %s; want %s", text, got, want)
 		}
 	}

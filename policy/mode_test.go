@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -53,14 +54,14 @@ func TestModeOfYAML11(t *testing.T) {
 	const says = `: is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`
 	for _, written := range []string{"false", "False", `"false"`} {
 		set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], mode: "+written+"}]\nmode: "+written)
-		if got := set.Lookup("/a.B/C").Compiled().Mode + set.Compiled().Mode; got != "OFFOFF" {
+		if got := compiled.Of(set.Lookup("/a.B/C")).Mode + compiled.OfSet(set).Mode; got != "OFFOFF" {
 			t.Errorf("mode: %s is read as %s", written, got)
 		}
 		wantWarnings(t, set, []string{"f:1:47: methodConfig[0].mode: " + written + says, "f:2:7: mode: " + written + says})
 	}
 	for _, written := range []string{"off", "Off", `"OFF"`} {
-		if set := mustParse(t, "f", "mode: "+written); set.Compiled().Mode != "OFF" || len(set.Warnings()) > 0 {
-			t.Errorf("mode: %s is read as %s, with warnings %v", written, set.Compiled().Mode, set.Warnings())
+		if set := mustParse(t, "f", "mode: "+written); compiled.OfSet(set).Mode != "OFF" || len(set.Warnings()) > 0 {
+			t.Errorf("mode: %s is read as %s, with warnings %v", written, compiled.OfSet(set).Mode, set.Warnings())
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -54,16 +55,16 @@ func FuzzParse(f *testing.F) {
 // has warnings about spelling and named policies.
 func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	t.Helper()
-	again, err := policy.Compile(set.Compiled().Config)
+	again, err := compiled.NewSet(compiled.OfSet(set).Config)
 	if err != nil {
 		t.Fatalf("a set's own config is refused: %v", err)
 	}
-	if !reflect.DeepEqual(again.Compiled().Config, set.Compiled().Config) {
-		t.Errorf("the config is\n%+v\nand becomes\n%+v", set.Compiled().Config, again.Compiled().Config)
+	if !reflect.DeepEqual(compiled.OfSet(again).Config, compiled.OfSet(set).Config) {
+		t.Errorf("the config is\n%+v\nand becomes\n%+v", compiled.OfSet(set).Config, compiled.OfSet(again).Config)
 	}
 	for i, p := range decision.Describe(set).Policies() {
-		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Compiled().Policy, q.Compiled().Policy) {
-			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), p.Compiled().Policy, q.Name(), q.Compiled().Policy)
+		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(compiled.Of(p).Policy, compiled.Of(q).Policy) {
+			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), compiled.Of(p).Policy, q.Name(), compiled.Of(q).Policy)
 		}
 	}
 	said := map[string]int{}
@@ -87,8 +88,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
 	}
-	was := set.Compiled().Channel()
-	if is := again.Compiled().Channel(); is != was {
+	was := compiled.OfSet(set).Channel()
+	if is := compiled.OfSet(again).Channel(); is != was {
 		t.Errorf("Channel = %s; of the config %s", was, is)
 	}
 }
@@ -124,18 +125,18 @@ func checkProblems(t *testing.T, file string, err error) {
 func use(t *testing.T, set *policy.Set) {
 	t.Helper()
 	declared := map[string]bool{"": true, "NONE": true}
-	for _, b := range set.Compiled().Budgets {
+	for _, b := range compiled.OfSet(set).Budgets {
 		declared[b.Name] = true
 		if made, err := budget.New(b.Config); err != nil || made == nil {
 			t.Errorf("budget %+v cannot be made: %v", b, err)
 		}
 	}
-	compiled := decision.Describe(set)
-	for i, p := range compiled.Policies() {
-		if !declared[p.Budget()] || compiled.Lookup(p.Name()) != p {
+	described := decision.Describe(set)
+	for i, p := range described.Policies() {
+		if !declared[p.Budget()] || described.Lookup(p.Name()) != p {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())
 		}
-		if retry := p.Compiled().Retry; retry != nil {
+		if retry := compiled.Of(p).Retry; retry != nil {
 			if d := retry.Backoff.Delay(0, 0, 0.5); d < 0 || p.MaxAttempts() < 2 {
 				t.Errorf("%v: %d attempts, a wait of %v", p.Name(), p.MaxAttempts(), d)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -60,13 +61,13 @@ func TestParseDesignExample(t *testing.T) {
 	}
 	for _, method := range []string{"GetOrder", "ListOrders"} {
 		p := set.Lookup("/acme.orders.v1.OrderService/" + method)
-		if p == nil || !reflect.DeepEqual(p.Compiled().Policy, want) {
+		if p == nil || !reflect.DeepEqual(compiled.Of(p).Policy, want) {
 			t.Errorf("Lookup(%s) = %+v; want %+v", method, p, want)
 		}
 	}
 	bucket := budget.Default()
 	bucket.Size = 20
-	if got := set.Compiled().Budgets; !reflect.DeepEqual(got, []spec.Budget{{Name: "orders", Scope: "TARGET", Config: bucket}}) {
+	if got := compiled.OfSet(set).Budgets; !reflect.DeepEqual(got, []spec.Budget{{Name: "orders", Scope: "TARGET", Config: bucket}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
 	if got := set.Warnings(); len(got) > 0 {
@@ -88,10 +89,10 @@ func TestParsePlainServiceConfig(t *testing.T) {
 			OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
 		},
 	}
-	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(p.Compiled().Policy, want) {
+	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(compiled.Of(p).Policy, want) {
 		t.Errorf("Lookup = %+v; want %+v", p, want)
 	}
-	if got := set.Compiled().RetryThrottling; got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
+	if got := compiled.OfSet(set).RetryThrottling; got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
 		t.Errorf("Throttling = %+v", got)
 	}
 }
@@ -123,8 +124,8 @@ func TestParseEveryKey(t *testing.T) {
 		},
 		MaxPushback: time.Minute, MaxConnectionWait: 7 * time.Second,
 	}
-	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(p.Compiled().Policy, want) {
-		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Compiled().Retry, want.Retry)
+	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(compiled.Of(p).Policy, want) {
+		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", compiled.Of(p).Retry, want.Retry)
 	}
 	wantBudgets := []spec.Budget{
 		{Name: "shared", Scope: "PROCESS", Config: budget.BucketConfig{
@@ -133,23 +134,23 @@ func TestParseEveryKey(t *testing.T) {
 		{Name: "tokens", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: "TARGET", Config: budget.Default()}, // no key: the default
 	}
-	if got := set.Compiled().Budgets; !reflect.DeepEqual(got, wantBudgets) {
+	if got := compiled.OfSet(set).Budgets; !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
 	}
 	wantHedge := &spec.Hedge{
 		MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "tokens",
 		Quantile: 0.95, MinDelay: 5 * ms, MaxDelay: time.Second,
 	}
-	if got := set.Lookup("/a.B/D").Compiled().Hedge; !reflect.DeepEqual(got, wantHedge) {
+	if got := compiled.Of(set.Lookup("/a.B/D")).Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
-	if s := set.Lookup("/a.B/D").Compiled(); s.MaxPushback != time.Minute {
+	if s := compiled.Of(set.Lookup("/a.B/D")); s.MaxPushback != time.Minute {
 		t.Errorf("MaxPushback = %v; want 1m0s", s.MaxPushback)
 	}
-	if p := set.Lookup("/a.B/D"); p.Compiled().Admission != "REFUSE" {
-		t.Errorf("Admission = %v; want REFUSE", p.Compiled().Admission)
+	if p := set.Lookup("/a.B/D"); compiled.Of(p).Admission != "REFUSE" {
+		t.Errorf("Admission = %v; want REFUSE", compiled.Of(p).Admission)
 	}
-	if key, most := set.Lookup("/a.B/D").Compiled().IdempotencyKey, set.Compiled().MaxWaiting; key != "x-request-key" || most != 500 {
+	if key, most := compiled.Of(set.Lookup("/a.B/D")).IdempotencyKey, compiled.OfSet(set).MaxWaiting; key != "x-request-key" || most != 500 {
 		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)
 	}
 }
@@ -159,8 +160,8 @@ func TestParseJSONAsYAML(t *testing.T) {
 	t.Parallel()
 	data := testkit.Must(os.ReadFile("testdata/good/grpc.json"))(t)
 	asJSON, asYAML := mustParse(t, "a.json", string(data)), mustParse(t, "a.yaml", "---\n"+string(data))
-	if len(asJSON.Compiled().Methods) == 0 || !reflect.DeepEqual(asJSON.Compiled().Config, asYAML.Compiled().Config) {
-		t.Errorf("JSON gives %+v, YAML %+v", asJSON.Compiled().Config, asYAML.Compiled().Config)
+	if len(compiled.OfSet(asJSON).Methods) == 0 || !reflect.DeepEqual(compiled.OfSet(asJSON).Config, compiled.OfSet(asYAML).Config) {
+		t.Errorf("JSON gives %+v, YAML %+v", compiled.OfSet(asJSON).Config, compiled.OfSet(asYAML).Config)
 	}
 }
 
@@ -173,7 +174,7 @@ methodConfig:
 - name: [{service: a.B, method: *m}]
   retryPolicy: *retry
 `)
-	if p := set.Lookup("/a.B/M"); p == nil || p.Compiled().Retry.MaxAttempts != 3 {
+	if p := set.Lookup("/a.B/M"); p == nil || compiled.Of(p).Retry.MaxAttempts != 3 {
 		t.Errorf("Lookup(/a.B/M) = %+v; want 3 attempts", p)
 	}
 }
@@ -184,7 +185,7 @@ func TestParseRecvTimeout(t *testing.T) {
 	for more, want := range map[string]string{"": "RETRY", ", onAttemptTimeout: HEDGE": "HEDGE"} {
 		set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, "+
 			"backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptRecvTimeout: 2s"+more+"}\n")
-		if r := set.Lookup("/a.B/C").Compiled().Retry; r.PerAttemptTimeout != 2*time.Second || r.OnAttemptTimeout != want {
+		if r := compiled.Of(set.Lookup("/a.B/C")).Retry; r.PerAttemptTimeout != 2*time.Second || r.OnAttemptTimeout != want {
 			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.OnAttemptTimeout, want)
 		}
 	}
@@ -227,7 +228,7 @@ func TestParse_PerCodeOfAll(t *testing.T) {
 	}
 	set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2,\n"+
 		"  retryableStatusCodes: ["+strings.Join(all, ", ")+"], perCode: ["+strings.Join(own, ", ")+"]}}]")
-	if got := len(set.Lookup("/a.B/C").Compiled().Extra.PerCode); got != 16 {
+	if got := len(compiled.Of(set.Lookup("/a.B/C")).Extra.PerCode); got != 16 {
 		t.Errorf("%d codes have settings of their own; want 16", got)
 	}
 }

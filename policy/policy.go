@@ -45,12 +45,8 @@ type Policy struct {
 	set      *Set // nil: in none
 }
 
-// Compiled returns what the packages of this module read of the policy. Its type is internal: the other methods are for programs.
-func (p *Policy) Compiled() *spec.Compiled { return &p.compiled }
-
-// CompileOne checks a policy of this module's own, and returns it: in no set. Its argument's type is internal: programs use [Parse]. The error
-// is an [*Error] with all errors in it.
-func CompileOne(s spec.Policy) (*Policy, error) {
+// compileOne checks a policy, and returns it: in no set. The error is an [*Error] with all errors in it.
+func compileOne(s spec.Policy) (*Policy, error) {
 	var report document.Report
 	spec.CheckPolicy(&report, "", s)
 	if err := report.Err(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -49,7 +50,7 @@ func TestPolicy_Admission(t *testing.T) {
 			t.Errorf("%s: %v; want %v", method, got, want)
 		}
 	}
-	if got := fmt.Sprint(set.Compiled().AdmissionAt); got != "[f:3:39: methodConfig[1].admission: REFUSE: ]" {
+	if got := fmt.Sprint(compiled.OfSet(set).AdmissionAt); got != "[f:3:39: methodConfig[1].admission: REFUSE: ]" {
 		t.Errorf("it is asked for at %s", got)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -75,7 +76,7 @@ func staggers(set *policy.Set, method string) string {
 	if p == nil {
 		return ""
 	}
-	s := p.Compiled()
+	s := compiled.Of(p)
 	if s.Timeout > 0 {
 		fmt.Fprintf(&b, "timeout %v, ", s.Timeout)
 	}
@@ -186,8 +187,8 @@ func TestGRPCHedgingAndThrottling(t *testing.T) {
 			t.Errorf("Parse(%s) = %v", config, err)
 			continue
 		}
-		h := set.Lookup("/a.B/C").Compiled().Hedge
-		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.HedgingDelay, h.NonFatalStatusCodes, set.Compiled().RetryThrottling); got != want {
+		h := compiled.Of(set.Lookup("/a.B/C")).Hedge
+		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.HedgingDelay, h.NonFatalStatusCodes, compiled.OfSet(set).RetryThrottling); got != want {
 			t.Errorf("%s is read as %s; want %s", config, got, want)
 		}
 	}

@@ -24,12 +24,19 @@ type Set struct {
 	digest   [sha256.Size]byte // of that text, or zero
 }
 
-// Compiled returns what the packages of this module read of the set. Its type is internal: the other methods are for programs.
-func (s *Set) Compiled() *spec.CompiledSet { return &s.compiled }
-
-// Compile checks a config of this module's own, and returns its set. Its argument's type is internal: programs use [Parse]. The error is an
-// [*Error] with all errors in it.
-func Compile(c spec.Config) (*Set, error) { return compile(c, &document.Report{}) }
+// init gives the packages of this module what programs can't use, since the types are internal: see package compiled.
+func init() {
+	spec.NewSet = func(c spec.Config) (any, error) { return compile(c, &document.Report{}) }
+	spec.NewPolicy = func(p spec.Policy) (any, error) { return compileOne(p) }
+	spec.OfSet = func(set any) *spec.CompiledSet {
+		s, _ := set.(*Set)
+		return &s.compiled
+	}
+	spec.OfPolicy = func(policy any) *spec.Compiled {
+		p, _ := policy.(*Policy)
+		return &p.compiled
+	}
+}
 
 // compile checks a config and returns its set. It adds to the errors that reading a file has reported.
 func compile(c spec.Config, report *document.Report) (*Set, error) {

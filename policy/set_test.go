@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -48,7 +49,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	get := set.Lookup("/a.B/Get")
-	if s := get.Compiled(); s.Timeout != 0 || s.Retry != nil {
+	if s := compiled.Of(get); s.Timeout != 0 || s.Retry != nil {
 		t.Errorf("the entry for the method takes %+v from another one", s)
 	}
 }
@@ -62,13 +63,13 @@ func TestSpecOfAnotherPolicy(t *testing.T) {
 	}
 	for _, file := range files {
 		for _, p := range decision.Describe(testkit.Must(policy.Load(file))(t)).Policies() {
-			if same := testkit.Must(policy.CompileOne(p.Compiled().Policy))(t); !reflect.DeepEqual(same.Compiled().Policy, p.Compiled().Policy) {
-				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), same.Compiled().Policy, p.Compiled().Policy)
+			if same := testkit.Must(compiled.NewPolicy(compiled.Of(p).Policy))(t); !reflect.DeepEqual(compiled.Of(same).Policy, compiled.Of(p).Policy) {
+				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), compiled.Of(same).Policy, compiled.Of(p).Policy)
 			}
 		}
 	}
 	p := mustParse(t, "f", `{"mode": "OFF", "methodConfig": [{"name": [{}], "mode": "OBSERVE"}]}`).Lookup("/a.B/C")
-	if s := p.Compiled(); s.Mode != "OBSERVE" {
+	if s := compiled.Of(p); s.Mode != "OBSERVE" {
 		t.Errorf("%+v; want what the entry says", s)
 	}
 }
@@ -80,7 +81,7 @@ func TestSetSourceAndHash(t *testing.T) {
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]; set.Source() != "etc/retry.yaml" || set.Hash() != want {
 		t.Errorf("%q %q; want etc/retry.yaml %q", set.Source(), set.Hash(), want)
 	}
-	made, err := policy.Compile(spec.Config{})
+	made, err := compiled.NewSet(spec.Config{})
 	if err != nil || made.Source() != "" || made.Hash() != "" {
 		t.Errorf("made from Go values: %q %q, %v", made.Source(), made.Hash(), err)
 	}

@@ -6,6 +6,7 @@ package policy_test
 import (
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -51,7 +52,7 @@ func TestWarningsEntryWithoutNames(t *testing.T) {
 		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or remove it",
 		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or remove it",
 	})
-	set, err := policy.Compile(spec.Config{Methods: []spec.MethodConfig{{}}})
+	set, err := compiled.NewSet(spec.Config{Methods: []spec.MethodConfig{{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestWarningsPatterns(t *testing.T) {
 	wantWarnings(t, mustParse(t, "f", `methodConfig: [{timeout: 1s, name: [{service: "a.*"}, {service: a.B, method: "Get*"}, {service: a.B, method: C}]}]`), []string{
 		`f:1:47: methodConfig[0].name[0].service: "a.*": ` + says, `f:1:78: methodConfig[0].name[1].method: "Get*": ` + says,
 	})
-	set, err := policy.Compile(spec.Config{Methods: []spec.MethodConfig{{Names: []string{"/a.*/", "/a.B/Get List"}}}})
+	set, err := compiled.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{"/a.*/", "/a.B/Get List"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestPlace(t *testing.T) {
 		"/a.B/": "f:2:10: methodConfig[0].name[0]: ", "/": "f:2:26: methodConfig[0].name[1]: ",
 		"/a.B/C": "f:4:5: methodConfig[1].name[0]: ", "/a.B/D": "",
 	} {
-		if got := set.Compiled().NamesAt[name].String(); got != want {
+		if got := compiled.OfSet(set).NamesAt[name].String(); got != want {
 			t.Errorf("%s is at %q; want %q", name, got, want)
 		}
 	}

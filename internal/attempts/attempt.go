@@ -8,6 +8,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -161,7 +162,7 @@ func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 // follows reports whether an attempt needs no successor: under a retry policy, a later attempt was sent when it was slow, and
 // still runs.
 func (c *Call) follows(a *attempt) bool {
-	if c.set.Policy.Compiled().Hedge != nil {
+	if compiled.Of(c.set.Policy).Hedge != nil {
 		return false
 	}
 	newest := c.newestAttempt()
@@ -227,7 +228,7 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 // reportHung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
 // budget, whatever has ended the attempt: a hanging server must not look healthy.
 func (c *Call) reportHung(a *attempt, r *Result, at time.Duration) bool {
-	if !r.Local || !a.slow || c.set.Policy.Compiled().Hedge != nil {
+	if !r.Local || !a.slow || compiled.Of(c.set.Policy).Hedge != nil {
 		return false
 	}
 	if !r.Foreign {

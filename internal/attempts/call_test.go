@@ -13,6 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
@@ -46,7 +47,7 @@ func tracePolicies(t testing.TB) map[string]*policy.Policy {
 			h.MaxAttempts, h.Quantile = 3, 0.95
 		}),
 	} {
-		p, err := policy.CompileOne(of)
+		p, err := compiled.NewPolicy(of)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -477,7 +478,7 @@ func TestTraces(t *testing.T) {
 func TestSlowAfter(t *testing.T) {
 	t.Parallel()
 	for quantile, want := range map[int]int{0: 50, 5: 10, 20: 20, 80: 80, 300: 80} {
-		p, err := policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{
+		p, err := compiled.NewPolicy(spec.Policy{Hedge: &spec.Hedge{
 			MaxAttempts: 2, HedgingDelay: at(50), Quantile: 0.95, MinDelay: at(10), MaxDelay: at(80),
 			NonFatalStatusCodes: []codes.Code{codes.Unavailable},
 		}})

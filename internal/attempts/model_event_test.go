@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -284,7 +285,7 @@ func (m *model) settled() settled {
 func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was settled) {
 	told := m.told[was.told:]
 	gone := m.stopped != ""
-	hung := a.slow && r.Local && m.set.Policy.Compiled().Hedge == nil
+	hung := a.slow && r.Local && compiled.Of(m.set.Policy).Hedge == nil
 	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
 	err := r.Err
 	switch {
@@ -341,7 +342,7 @@ func accepts(r *Result) bool { return r.Err == nil && !r.Again }
 
 // followed reports whether a later attempt than n runs in its place.
 func (m *model) followed(n int) bool {
-	if m.set.Policy.Compiled().Hedge != nil {
+	if compiled.Of(m.set.Policy).Hedge != nil {
 		return false
 	}
 	return slices.ContainsFunc(m.attempts[n:], func(a modelAttempt) bool { return a.running && a.cancelled == notCancelled })
@@ -564,7 +565,7 @@ func (m *model) Running() int { return m.call.Running() }
 func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
-	fmt.Fprintf(&b, "policy %+v %+v", p.Compiled().Extra, p.Compiled().Hedge)
+	fmt.Fprintf(&b, "policy %+v %+v", compiled.Of(p).Extra, compiled.Of(p).Hedge)
 	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.InSequence, s.Breaker != nil)
 	return b.String()
 }

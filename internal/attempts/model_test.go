@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -292,9 +293,9 @@ func (m *model) checkSend(step Step) {
 func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	switch {
-	case m.since >= m.limit(), m.forbidden, m.set.InSequence && p.Compiled().Hedge != nil:
+	case m.since >= m.limit(), m.forbidden, m.set.InSequence && compiled.Of(p).Hedge != nil:
 		return
-	case p.Compiled().Hedge == nil && p.PerAttemptTimeout() == 0:
+	case compiled.Of(p).Hedge == nil && p.PerAttemptTimeout() == 0:
 		return
 	}
 	if slowAt := a.began + m.slowAfter(); slowAt < m.set.Deadline {
@@ -306,12 +307,12 @@ func (m *model) arm(a *modelAttempt) {
 func (m *model) slowAfter() time.Duration {
 	p := m.set.Policy
 	switch {
-	case p.Compiled().Hedge == nil:
+	case compiled.Of(p).Hedge == nil:
 		return p.PerAttemptTimeout()
-	case m.set.Method != nil && p.Compiled().Hedge.Quantile > 0 && m.quantile > 0:
+	case m.set.Method != nil && compiled.Of(p).Hedge.Quantile > 0 && m.quantile > 0:
 		return m.quantile
 	default:
-		return p.Compiled().Hedge.HedgingDelay
+		return compiled.Of(p).Hedge.HedgingDelay
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
@@ -260,7 +261,7 @@ func modelPolicies() []*policy.Policy {
 		if i%8 != 0 && one(3) {
 			s.MaxPushback = at(100)
 		}
-		p, err := policy.CompileOne(s)
+		p, err := compiled.NewPolicy(s)
 		if err != nil {
 			panic(err)
 		}

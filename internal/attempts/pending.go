@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -53,7 +54,7 @@ func (c *Call) setSlowAt(a *attempt) {
 
 // SlowAfter returns the time after which an attempt is slow. m may be nil.
 func SlowAfter(p *policy.Policy, m Method, inSequence bool) (after time.Duration, watched bool) {
-	if h := p.Compiled().Hedge; h != nil {
+	if h := compiled.Of(p).Hedge; h != nil {
 		return hedgeAfter(h, m), !inSequence
 	}
 	timeout := p.PerAttemptTimeout()

@@ -20,6 +20,9 @@ type Field struct {
 	Unit      string  // of value and bounds: "s", or ""
 }
 
+// OfBudget returns the fields of a budget.Config, with their bounds. Package budget, which imports this one, sets it when a program starts.
+var OfBudget func(config any) []Field
+
 // Error is an error in one field of a config.
 type Error struct {
 	Field   string

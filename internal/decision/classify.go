@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/backoff"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -33,7 +34,7 @@ type Class struct {
 func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: codeOf(p, out)}
 	is.codeSpec = codeSpecOf(p, is.code)
-	is.Retryable = out.Again || slices.Contains(p.Compiled().Extra.RetryableStatusCodes, is.code)
+	is.Retryable = out.Again || slices.Contains(compiled.Of(p).Extra.RetryableStatusCodes, is.code)
 	return is
 }
 
@@ -52,7 +53,7 @@ func (is *Class) Fails() bool {
 
 // settings returns the settings for the code: its own, and the policy's where it has none.
 func (is *Class) settings(p *policy.Policy) (maxAttempts int, b *backoff.Config) {
-	maxAttempts, b = p.MaxAttempts(), &p.Compiled().Extra.Backoff
+	maxAttempts, b = p.MaxAttempts(), &compiled.Of(p).Extra.Backoff
 	if own := is.codeSpec; own != nil {
 		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)
 	}
@@ -69,8 +70,8 @@ func codeOf(p *policy.Policy, out *Outcome) codes.Code {
 
 // codeSpecOf returns a code's own settings, or nil if it has none.
 func codeSpecOf(p *policy.Policy, code codes.Code) *spec.Code {
-	for i := range p.Compiled().Extra.PerCode {
-		own := &p.Compiled().Extra.PerCode[i]
+	for i := range compiled.Of(p).Extra.PerCode {
+		own := &compiled.Of(p).Extra.PerCode[i]
 		if slices.Contains(own.Codes, code) {
 			return own
 		}
@@ -94,7 +95,7 @@ func isCut(st *status.Status) bool {
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
 func codeOfCut(p *policy.Policy) codes.Code {
-	if codeSpecOf(p, codes.Internal) == nil && slices.Contains(p.Compiled().Extra.RetryableStatusCodes, codes.Unavailable) {
+	if codeSpecOf(p, codes.Internal) == nil && slices.Contains(compiled.Of(p).Extra.RetryableStatusCodes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal

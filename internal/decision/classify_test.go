@@ -74,7 +74,7 @@ func TestCuts(t *testing.T) {
 		for code, want := range map[codes.Code]policy.Reason{
 			codes.Unavailable: policy.ReasonHedge, codes.Internal: policy.ReasonHedge, codes.Aborted: policy.ReasonNonRetryable,
 		} {
-			p := compiled(t, spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{code}}})
+			p := policyOf(t, spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{code}}})
 			out := internal(trailers)
 			if d := decided(p, out); d.Reason != want {
 				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -114,7 +115,7 @@ func Decide(s *Situation) Decision {
 		return no(policy.ReasonNotIdempotent)
 	case s.Followed:
 		return no(policy.ReasonFollowed)
-	case s.InRetry && p.Compiled().Extra.Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
+	case s.InRetry && compiled.Of(p).Extra.Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
 		return no(policy.ReasonChainStop)
 	case s.Off != "":
 		return no(s.Off)
@@ -169,10 +170,10 @@ const atOnceWithin = time.Millisecond
 
 // BackoffOf returns the backoff of a policy; for a hedging policy, which only waits for connections, a usual one.
 func BackoffOf(p *policy.Policy) backoff.Config {
-	if p.Compiled().Hedge != nil {
+	if compiled.Of(p).Hedge != nil {
 		return resumption
 	}
-	return p.Compiled().Extra.Backoff
+	return compiled.Of(p).Extra.Backoff
 }
 
 // Forbids reports whether a pushback prevents further attempts: it says stop, or its delay is longer than the policy allows.
@@ -182,10 +183,10 @@ func Forbids(p *policy.Policy, push Pushback) bool { return push.Stop || push.De
 func (s *Situation) next(b *backoff.Config) Decision {
 	p := s.Policy
 	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: s.Pushback}
-	if !s.InSequence && (p.Compiled().Hedge != nil || s.TimedOut && p.Parallel()) {
+	if !s.InSequence && (compiled.Of(p).Hedge != nil || s.TimedOut && p.Parallel()) {
 		d.Reason = policy.ReasonHedge
 	}
-	if s.Resumes && p.Compiled().Hedge != nil {
+	if s.Resumes && compiled.Of(p).Hedge != nil {
 		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
 	servers := s.Pushback.After(s.Chance)
@@ -210,8 +211,8 @@ func (s *Situation) next(b *backoff.Config) Decision {
 // stream is resumed, or if the code has its own backoff.
 func (s *Situation) atOnce(b *backoff.Config) bool {
 	p := s.Policy
-	return p.Compiled().Extra.FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
-		s.code != codes.ResourceExhausted && b == &p.Compiled().Extra.Backoff
+	return compiled.Of(p).Extra.FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
+		s.code != codes.ResourceExhausted && b == &compiled.Of(p).Extra.Backoff
 }
 
 // Commit is the reason why an attempt is the only one of its call. Metrics, logs and errors print it with

@@ -59,7 +59,7 @@ func TestDecideHedge(t *testing.T) {
 	slowAfter := func(then string) *policy.Policy {
 		return mustPolicy(t, func(r *spec.Retry) { r.PerAttemptTimeout, r.OnAttemptTimeout = time.Second, then })
 	}
-	hedged := compiled(t, spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}})
+	hedged := policyOf(t, spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}})
 	slow, cut := failed(codes.DeadlineExceeded), failed(codes.Unavailable)
 	slow.TimedOut, cut.Resumes = true, true
 	for name, row := range map[string]struct {

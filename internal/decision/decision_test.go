@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit/policytest"
 	"github.com/stagger-go/stagger/policy"
@@ -34,7 +35,7 @@ func mustPolicy(t testing.TB, change func(*spec.Retry)) *policy.Policy {
 	if change != nil {
 		change(&retry)
 	}
-	return compiled(t, spec.Policy{Retry: &retry})
+	return policyOf(t, spec.Policy{Retry: &retry})
 }
 
 func failed(code codes.Code) decision.Outcome {
@@ -265,9 +266,9 @@ func TestDecidePushbackIsFloor(t *testing.T) {
 
 func TestDecideLongestPushback(t *testing.T) {
 	t.Parallel()
-	patient := mustPolicy(t, nil).Compiled().Policy
+	patient := compiled.Of(mustPolicy(t, nil)).Policy
 	patient.MaxPushback = math.MaxInt64
-	p := compiled(t, patient)
+	p := policyOf(t, patient)
 	out := decision.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
 	if got := delays(t, p, almostOne, out); got[0] != math.MaxInt64 {
 		t.Errorf("wait %v; want the longest there is", got[0])
@@ -298,7 +299,7 @@ func TestDecidePerCodeBackoff(t *testing.T) {
 
 func TestDecideWithoutRetries(t *testing.T) {
 	t.Parallel()
-	p := compiled(t, spec.Policy{})
+	p := policyOf(t, spec.Policy{})
 	if d := decided(p, failed(codes.Unavailable)); d.Retry || d.Reason != policy.ReasonNonRetryable {
 		t.Errorf("Decide = %+v; want non_retryable", d)
 	}
@@ -313,7 +314,7 @@ func TestDecideAllocations(t *testing.T) {
 
 func ExampleDecide() {
 	retry := policytest.UsualRetry()
-	p, err := policy.CompileOne(spec.Policy{Retry: &retry})
+	p, err := compiled.NewPolicy(spec.Policy{Retry: &retry})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -25,10 +26,10 @@ const (
 	almostOne = 1 - 1.0/(1<<53)
 )
 
-// compiled is a checked spec, compiled.
-func compiled(t testing.TB, s spec.Policy) *policy.Policy {
+// policyOf is a checked spec, compiled.
+func policyOf(t testing.TB, s spec.Policy) *policy.Policy {
 	t.Helper()
-	p, err := policy.CompileOne(s)
+	p, err := compiled.NewPolicy(s)
 	if err != nil {
 		t.Fatal(err)
 	}

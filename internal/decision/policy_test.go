@@ -24,7 +24,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 		"all attempts wait": {new(true), 0},
 		"no attempt waits":  {new(false), 0},
 	} {
-		p := compiled(t, spec.Policy{WaitForReady: row.ready, Retry: new(policytest.UsualRetry())})
+		p := policyOf(t, spec.Policy{WaitForReady: row.ready, Retry: new(policytest.UsualRetry())})
 		if p.MaxConnectionWait() != row.wait {
 			t.Errorf("%s: %v; want %v", name, p.MaxConnectionWait(), row.wait)
 		}
@@ -35,7 +35,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 func TestPolicyBackoff(t *testing.T) {
 	t.Parallel()
 	hedge := spec.Hedge{MaxAttempts: 2}
-	p := compiled(t, spec.Policy{Hedge: &hedge})
+	p := policyOf(t, spec.Policy{Hedge: &hedge})
 	if got, want := decision.BackoffOf(p), policytest.UsualRetry().Backoff; got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -32,6 +34,9 @@ func DescribeBy(s *policy.Set, d Descriptors) *Set {
 	described.undeclared = sync.OnceValue(described.noteUndeclared)
 	return described
 }
+
+// Compiled returns the compiled settings of the set.
+func (s *Set) Compiled() *spec.CompiledSet { return compiled.OfSet(s.Set) }
 
 // ClientStreams reports whether descriptors show that the client of "/service/method" sends a stream. The attempts of such a
 // call never run in parallel: a hedgingPolicy sends the next attempt after a failure, and perAttemptTimeout replaces the slow

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -27,7 +28,7 @@ func TestSafe(t *testing.T) {
 		{"DECLARED", "/shop.Mixed/Pay", false},
 		{"", "/shop.Mixed/Get", true},
 	} {
-		if got := set.Safe(compiled(t, spec.Policy{Idempotency: row.rule}), row.method); got != row.want {
+		if got := set.Safe(policyOf(t, spec.Policy{Idempotency: row.rule}), row.method); got != row.want {
 			t.Errorf("%v: Safe(%q) = %v; want %v", row.rule, row.method, got, row.want)
 		}
 	}
@@ -48,7 +49,7 @@ func TestLookup(t *testing.T) {
 		if p != set.Policies()[index] {
 			t.Errorf("%s: %v; want number %d", method, p.Name(), index)
 		}
-		if own := compiled(t, p.Compiled().Policy); own.Name() != "" {
+		if own := policyOf(t, compiled.Of(p).Policy); own.Name() != "" {
 			t.Errorf("%s: a policy on its own has the name %s", method, own.Name())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -47,7 +48,7 @@ func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 	e.Safe, e.Because = safe(set, e.Policy, method)
 	e.Attempts = min(e.Policy.MaxAttempts(), maxAttempts)
 	e.Alone = set.ClientStreams(method)
-	spec := e.Policy.Compiled()
+	spec := compiled.Of(e.Policy)
 	switch {
 	case spec.Retry == nil && spec.Hedge == nil:
 		return e
@@ -71,7 +72,7 @@ func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 func (e *Effect) Why() string {
 	switch p := e.Policy; {
 	case p == nil:
-	case e.Strategy == Once && p.Mode() == policy.ModeOff && (p.Compiled().Retry != nil || p.Compiled().Hedge != nil):
+	case e.Strategy == Once && p.Mode() == policy.ModeOff && (compiled.Of(p).Retry != nil || compiled.Of(p).Hedge != nil):
 		return "the mode is OFF"
 	case e.Strategy == Once:
 		return "the entry has no retryPolicy or hedgingPolicy"
@@ -91,7 +92,7 @@ func entry(p *policy.Policy) string {
 
 func safe(set *decision.Set, p *policy.Policy, method string) (yes bool, because string) {
 	key, named := p.IdempotencyKey(), !strings.HasSuffix(p.Name(), "/")
-	switch said := p.Compiled().Idempotency; {
+	switch said := compiled.Of(p).Idempotency; {
 	case key != "":
 		return true, "sends an idempotency key, " + key
 	case said == "ASSUME" && named:

@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -216,7 +217,7 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 
 // waitsInGRPC reports whether attempts wait in gRPC for a connection.
 func (a *Answer) waitsInGRPC() bool {
-	wait := a.Policy.Compiled().WaitForReady
+	wait := compiled.Of(a.Policy).WaitForReady
 	return wait != nil && *wait
 }
 

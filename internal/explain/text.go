@@ -21,6 +21,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
@@ -140,7 +141,7 @@ func (a *Answer) slowness(add func(name, format string, args ...any)) {
 	const part = "a quarter of the call's time to the deadline"
 	timeout, watched := attempts.SlowAfter(a.Policy, nil, false)
 	limit := "the hedging delay"
-	if a.Policy.Compiled().Hedge == nil {
+	if compiled.Of(a.Policy).Hedge == nil {
 		limit = timeout.String()
 	}
 	if timeout == 0 {
@@ -307,7 +308,7 @@ func (a *Answer) attempts() string {
 		text = fmt.Sprintf("%d, cut to %d (maxAttemptsLimit allows more)", n, a.MaxAttempts)
 	}
 	switch {
-	case a.Policy.Compiled().Hedge == nil:
+	case compiled.Of(a.Policy).Hedge == nil:
 		return text
 	case a.Alone:
 		return text + ", one after the other: calls whose client sends a stream are not hedged"
@@ -318,7 +319,7 @@ func (a *Answer) attempts() string {
 
 // settings adds an entry's settings for retries or hedges, defaults included. uploads says that the client sends a stream.
 func settings(p *policy.Policy, uploads bool, add func(name, format string, args ...any)) {
-	of := p.Compiled()
+	of := compiled.Of(p)
 	if r := of.Retry; r != nil {
 		add("codes", "%s", codename.List(r.RetryableStatusCodes))
 		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetry == "AT_ONCE"]

@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/lookup"
@@ -139,7 +140,7 @@ func split(set *decision.Set, m spec.MethodConfig) (parts []spec.MethodConfig, l
 	rest.Names, rest.Retry, rest.Hedge, rest.IdempotencyKey = nil, nil, nil, ""
 	keyed := m.IdempotencyKey != "" && cmp.Or(m.Idempotency, set.Compiled().Idempotency) != "ASSUME"
 	for j, name := range m.Names {
-		declared := set.Lookup(name).Compiled().Idempotency
+		declared := compiled.Of(set.Lookup(name)).Idempotency
 		if declared == "ASSUME" && !keyed {
 			safe.Names = append(safe.Names, name)
 			continue
@@ -341,7 +342,7 @@ func (n *configNotes) unsafe(set *decision.Set, path string, m spec.MethodConfig
 		return
 	}
 	for _, name := range m.Names {
-		switch said := set.Lookup(name).Compiled().Idempotency; said {
+		switch said := compiled.Of(set.Lookup(name)).Idempotency; said {
 		case "ASSUME":
 			continue
 		case "NONE":

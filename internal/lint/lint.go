@@ -23,6 +23,7 @@ import (
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/lookup"
@@ -47,7 +48,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		return wrong.Diagnostics
 	}
-	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: &parsed.Compiled().Config}
+	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: &compiled.OfSet(parsed).Config}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBalancers()
@@ -433,7 +434,7 @@ func (l *linter) listDeclared(path string, m spec.MethodConfig) {
 	}
 	var only []string
 	for i, name := range m.Names {
-		if l.set.Lookup(name).Compiled().Idempotency != "ASSUME" || !l.set.Matches(name) {
+		if compiled.Of(l.set.Lookup(name)).Idempotency != "ASSUME" || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
@@ -194,7 +195,7 @@ func (c *checker) follows(path, name string, call *Call) {
 	case call.Method == "" || p == nil:
 		c.noteName("entry", name+" "+call.Method, path, fmt.Sprintf("has no entry for the method %q of the calls to %s; "+
 			"set their method to one that it has", document.Shorten(call.Method), document.Shorten(call.Service)))
-	case p.Compiled().Hedge != nil && p.Compiled().Hedge.Quantile > 0:
+	case compiled.Of(p).Hedge != nil && compiled.Of(p).Hedge.Quantile > 0:
 		c.noteName("quantile", name, path, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -104,7 +105,7 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 
 // setPolicy looks up the policy and the budget of the calls, as a Retrier does.
 func (l *link) setPolicy(r *retriers, method string) error {
-	once, err := policy.CompileOne(spec.Policy{}) // calls without a policy have one attempt
+	once, err := compiled.NewPolicy(spec.Policy{}) // calls without a policy have one attempt
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 		return nil
 	}
 	if l.known[client] == nil {
-		l.known[client] = new(l.methods[client].For(l.policy.Compiled().Quantile(), now))
+		l.known[client] = new(l.methods[client].For(compiled.Of(l.policy).Quantile(), now))
 	}
 	return l.known[client]
 }

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
@@ -99,7 +100,7 @@ func TestParse(t *testing.T) {
 		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Faults[0].Slower == 2 && s.Phases[3].Kind == KindAfter && s.Length() == 20100*time.Millisecond,
 		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
 		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
-		"own":     s.Policies["own"].Lookup("/a.B/X").Compiled().Timeout == 1500*time.Millisecond && s.Policies["own"].File == "" && s.Policies["retry"].File == "retry.yaml",
+		"own":     compiled.Of(s.Policies["own"].Lookup("/a.B/X")).Timeout == 1500*time.Millisecond && s.Policies["own"].File == "" && s.Policies["retry"].File == "retry.yaml",
 		"variant": s.Variants[0].All == NoPolicy && s.Variants[0].Clients == 3 && *s.Variants[0].Guard && s.Variants[1].Policies["front"] == "retry" && s.Variants[1].Guard == nil && s.Variants[1].ServiceSeed == 3,
 	} {
 		if !ok {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -295,7 +296,7 @@ func fits(name string, set *policy.Set, method string) error {
 	if p == nil {
 		return fmt.Errorf("%s: has no entry for the method %s of the scenario's calls; name one that it has", name, method)
 	}
-	if h := p.Compiled().Hedge; h != nil && h.Quantile > 0 {
+	if h := compiled.Of(p).Hedge; h != nil && h.Quantile > 0 {
 		return fmt.Errorf("%s: the entry for %s has a hedgingQuantile, which is not simulated; use a hedgingDelay", name, method)
 	}
 	return nil

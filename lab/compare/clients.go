@@ -20,10 +20,10 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/observe/otelstagger"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // The called methods.
@@ -189,7 +189,7 @@ func retrier(p spec.Policy, options ...interceptor.Option) (setup, error) {
 	if p.Hedge != nil || p.Retry != nil && p.Retry.Budget == budgetName {
 		config.Budgets = []spec.Budget{{Name: budgetName, Config: bucket}}
 	}
-	set, err := policy.Compile(config)
+	set, err := compiled.NewSet(config)
 	if err != nil {
 		return setup{}, err
 	}

@@ -29,11 +29,11 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -63,7 +63,7 @@ func staggers(tb testing.TB, h spec.Hedge) []grpc.DialOption {
 	bucket := budget.Default()
 	bucket.PerSuccess = 0.2
 	h.MaxAttempts, h.HedgingDelay, h.Budget = 2, 20*ms, "hedges"
-	set := testkit.Must(policy.Compile(spec.Config{
+	set := testkit.Must(compiled.NewSet(spec.Config{
 		Budgets: []spec.Budget{{Name: "hedges", Config: bucket}},
 		Methods: []spec.MethodConfig{{
 			Names:  []string{"/stagger.hedge.v1.Shop/Get"},

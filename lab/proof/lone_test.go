@@ -20,6 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -164,7 +165,7 @@ func (l *lone) play(t *testing.T) string {
 			steps = append(steps, l.servedIn(i).step(i+1, false))
 		}
 		server.On("*", steps...)
-		set := testkit.Must(policy.Compile(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: l.spec}}}))(t)
+		set := testkit.Must(compiled.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: l.spec}}}))(t)
 		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(listener(panics)), interceptor.WithRandom(panics.float),
 			interceptor.WithBudget("", func(string) budget.Budget { return books }),
 			interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker }),
@@ -190,7 +191,7 @@ func (l *lone) play(t *testing.T) string {
 		}
 		conn := server.Dial(t, append(retrier.DialOptions(), soon, grpc.WithChainStreamInterceptor(inner))...)
 
-		p := testkit.Must(policy.CompileOne(l.spec))(t)
+		p := testkit.Must(compiled.NewPolicy(l.spec))(t)
 		told := &story{findings: f, name: "the stream", most: p.MaxAttempts(), parallel: p.Watched(), attempts: map[int]bool{}}
 		told.single = told.most < 2 || l.mode == policy.ModeOff
 		seen := l.live(context.WithValue(context.Background(), storyKey{}, told), conn, func() {

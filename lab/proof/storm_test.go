@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -112,7 +113,7 @@ func (s *storm) set(t *testing.T, p spec.Policy) *policy.Set {
 	if s.unsafe {
 		name = "/proof.Service/"
 	}
-	return testkit.Must(policy.Compile(spec.Config{MaxWaiting: 10, Methods: []spec.MethodConfig{{Names: []string{name}, Policy: p}}}))(t)
+	return testkit.Must(compiled.NewSet(spec.Config{MaxWaiting: 10, Methods: []spec.MethodConfig{{Names: []string{name}, Policy: p}}}))(t)
 }
 
 func (s *storm) newBudget(t *testing.T) budget.Budget {

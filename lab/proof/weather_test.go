@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -54,7 +55,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w.circuit = &circuit{findings: f, panics: panics}
 	w.server = testserver.Start(t, testserver.Keep(0), testserver.Observe(w.seen))
 	w.server.On("*", testserver.Func(w.serves))
-	p, err := policy.CompileOne(s.spec)
+	p, err := compiled.NewPolicy(s.spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func (w *weather) checkMemory() {
 	if err := w.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}); err != nil {
 		w.add("mode: %v", err)
 	}
-	p, err := policy.CompileOne(spec.Policy{Retry: &spec.Retry{
+	p, err := compiled.NewPolicy(spec.Policy{Retry: &spec.Retry{
 		MaxAttempts: 5, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 		Backoff: backoff.Config{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
 	}})

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
@@ -79,7 +80,7 @@ func hangs(method string, deadline time.Duration, rate float64, times sim.Distri
 // planClients returns clients with the settings of a policy with attempt timeouts: those that have none leave it out.
 func planClients(t testing.TB, set *policy.Set, method string) []client {
 	t.Helper()
-	p := set.Lookup(method).Compiled()
+	p := compiled.Of(set.Lookup(method))
 	plan := peers.Plan{
 		Attempts: p.Retry.MaxAttempts, Initial: p.Retry.Backoff.Initial, Max: p.Retry.Backoff.Max, Jitter: jitter,
 		AttemptTimeout: p.Retry.PerAttemptTimeout,

@@ -17,6 +17,7 @@ import (
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 
 	"github.com/stagger-go/stagger/elsewhere"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -177,7 +178,7 @@ func load(t *testing.T, name string) storm {
 	call := &s.Fleets[0].Calls[0]
 	p := s.Policies[call.Policy].Lookup(call.Method)
 	read := storm{Scenario: s, attemptTimeout: p.PerAttemptTimeout()}
-	if h := p.Compiled().Hedge; h != nil {
+	if h := compiled.Of(p).Hedge; h != nil {
 		read.hedgingDelay = h.HedgingDelay
 	}
 	return read
@@ -236,13 +237,13 @@ func TestStorms(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	set := testkit.Must(policiesOf(storm{}, wherePicked))(t)
-	if c := set.Compiled(); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil ||
+	if c := compiled.OfSet(set); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil ||
 		set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
 		t.Errorf("warnings %v, config %+v; want neither warnings nor budgets, and no policy for calls that connect", set.Warnings(), c)
 	}
 	var first *spec.Retry
 	for _, s := range storms(t, withPeers, "") {
-		retry := *set.Lookup(s.Fleets[0].Calls[0].Method).Compiled().Retry
+		retry := *compiled.Of(set.Lookup(s.Fleets[0].Calls[0].Method)).Retry
 		if b := retry.Backoff; retry.MaxAttempts != attempts || b.Initial != initialBackoff || b.Max != maxBackoff {
 			t.Errorf("%s: %+v; want the settings of the peers", s.Title, retry)
 		}
@@ -254,7 +255,7 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 	admitting := testkit.Must(policiesOf(storm{}, wherePicked, admission))(t)
-	if slices.ContainsFunc(admitting.Compiled().Methods, func(m spec.MethodConfig) bool { return m.Admission != "REFUSE" }) {
+	if slices.ContainsFunc(compiled.OfSet(admitting).Methods, func(m spec.MethodConfig) bool { return m.Admission != "REFUSE" }) {
 		t.Error("an entry has no admission")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 )
 
 // explanation is the data of the explain page.
@@ -70,7 +71,7 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 	}
 	retrier := p.retriers[number-1]
 	is := retrier.State()
-	question.MaxAttempts, question.DefaultTimeout = is.Policies.Compiled().MaxAttemptsLimit, is.DefaultTimeout
+	question.MaxAttempts, question.DefaultTimeout = compiled.OfSet(is.Policies).MaxAttemptsLimit, is.DefaultTimeout
 	a := explain.Explain(decision.Describe(is.Policies, retrier.Descriptors()...), question, explain.Draw(1))
 	e.Answer = a.Text()
 	return e, nil

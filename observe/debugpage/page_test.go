@@ -28,6 +28,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -303,9 +304,9 @@ func TestPageWithoutDeadline(t *testing.T) {
       "default": 0,
       "without": 1
     }`)
-		c := s.retrier.State().Policies.Compiled().Clone()
+		c := compiled.OfSet(s.retrier.State().Policies).Clone()
 		c.DefaultTimeout = 30 * time.Second
-		testkit.NoError(t, s.retrier.Reload(testkit.Must(policy.Compile(c))(t)))
+		testkit.NoError(t, s.retrier.Reload(testkit.Must(compiled.NewSet(c))(t)))
 		wants(t, get(h, "").Body.String(), "end after 30s (defaultTimeout)")
 		wants(t, get(h, "explain?method="+getOrder+"&hang=on&code=UNAVAILABLE").Body.String(), "30s, since the call has none (defaultTimeout)", "The call ends after 30s")
 	})

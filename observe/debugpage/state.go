@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/running"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -192,7 +193,7 @@ func (p *page) state(i int, method string) retrierState {
 			SetMode: string(is.Switches[0].Mode), SetBy: is.Switches[0].By, Banners: banners(set, is.Switches),
 			Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
-		Waiting:   waitingState{is.Waiting, is.Policies.Compiled().MaxWaiting},
+		Waiting:   waitingState{is.Waiting, compiled.OfSet(is.Policies).MaxWaiting},
 		Deadlines: deadlineState{Without: is.WithoutDeadline},
 		Budgets:   []budgetState{},
 		Decisions: []decisionState{},

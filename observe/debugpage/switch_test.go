@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -83,7 +84,7 @@ func TestSwitch_Reload(t *testing.T) {
 	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	set := testkit.Must(policy.Compile(spec.Config{Mode: "OBSERVE", Methods: []spec.MethodConfig{{Names: []string{"/acme.orders.v1.OrderService/"}}}}))(t)
+	set := testkit.Must(compiled.NewSet(spec.Config{Mode: "OBSERVE", Methods: []spec.MethodConfig{{Names: []string{"/acme.orders.v1.OrderService/"}}}}))(t)
 	testkit.NoError(t, r.Reload(set))
 	if got := r.State().Switches[0].Mode; got != policy.ModeOff {
 		t.Errorf("%v after a reload; want OFF", got)
@@ -184,7 +185,7 @@ func TestSwitch_Token(t *testing.T) {
 func TestSwitch_Unknown(t *testing.T) {
 	t.Parallel()
 	heard := interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}})
-	other := testkit.Must(interceptor.New(testkit.Must(policy.Compile(spec.Config{}))(t), heard))(t)
+	other := testkit.Must(interceptor.New(testkit.Must(compiled.NewSet(spec.Config{}))(t), heard))(t)
 	w := ask(Config{}.SwitchHandler(newRetrier(t, heard), other), here, here, http.MethodPost, "mode=OFF&service=acme.orders.v1.OrderService", nil)
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "1 of 2 Retriers are set: interceptor: service \"acme.orders.v1.OrderService\": no policy entry") {
 		t.Errorf("%d %s", w.Code, w.Body)

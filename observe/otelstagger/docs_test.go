@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/otelstagger"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -43,7 +43,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		s.conn.Connect()
 		synctest.Wait()
 		s.call(t.Context(), method)
-		set := testkit.Must(policy.Compile(spec.Config{}))(t)
+		set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 		testkit.NoError(t, s.retrier.Reload(set))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

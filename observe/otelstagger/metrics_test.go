@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe/otelstagger"
@@ -423,7 +424,7 @@ func TestMetricsBucketsAndUnits(t *testing.T) {
 func TestMetricsBadOptions(t *testing.T) {
 	t.Parallel()
 	provider := sdk.NewMeterProvider()
-	set := testkit.Must(policy.Compile(spec.Config{}))(t)
+	set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 	for text, option := range map[string]interceptor.Option{
 		"otelstagger: WithMetrics(nil): must be a MeterProvider": otelstagger.WithMetrics(nil),
 		"otelstagger: WithMetrics: option 1 is empty":            otelstagger.WithMetrics(provider, otelstagger.GRPCNames(), otelstagger.MetricsOption{}),

@@ -45,7 +45,8 @@ func ForTests(ignore func(method string, reply proto.Message)) interceptor.Optio
 	return func(r *interceptor.Retrier) error {
 		x := &repeater{ignore: ignore, reported: map[string]bool{}}
 		x.ctx, x.cancel = context.WithCancel(context.Background())
-		return interceptor.WithRepeater(x)(r)
+		repeating.Install(r, x)
+		return nil
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/testkit/policytest"
@@ -73,7 +74,7 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 			s.Retry = &retry
 			return spec.MethodConfig{Names: []string{name}, Policy: s}
 		}
-		set := testkit.Must(policy.Compile(spec.Config{Methods: []spec.MethodConfig{
+		set := testkit.Must(compiled.NewSet(spec.Config{Methods: []spec.MethodConfig{
 			entry(named, spec.Policy{Timeout: time.Minute}), entry(keyed, spec.Policy{IdempotencyKey: "idempotency-key"}),
 			entry("/test.Service/", spec.Policy{}), entry("/test.Assumed/", spec.Policy{Idempotency: "ASSUME"}),
 			entry(off, spec.Policy{Mode: "OFF"}),
@@ -221,7 +222,7 @@ func TestForTests_Declared(t *testing.T) {
 			{none, nil, 1},
 			{off, nil, 1},
 			{named, []grpc.CallOption{interceptor.Disable()}, 1},
-			{named, []grpc.CallOption{interceptor.Policy(testkit.Must(policy.CompileOne(spec.Policy{Idempotency: "NONE"}))(t))}, 1},
+			{named, []grpc.CallOption{interceptor.Policy(testkit.Must(compiled.NewPolicy(spec.Policy{Idempotency: "NONE"}))(t))}, 1},
 		} {
 			s.Reset()
 			s.call(t, row.method, row.opts...)

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -99,7 +100,7 @@ func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
 	defer conn.Close()
 	conn.Connect() // the config holds when the resolver has answered, which this one does at once
 	methods := []string{"/x.Y/Z", "/acme.orders.v1.OrderService/AnyOther", "/acme.other.v1.Service/Get"}
-	for _, m := range set.Compiled().Methods {
+	for _, m := range compiled.OfSet(set).Methods {
 		for _, name := range m.Names {
 			if strings.HasSuffix(name, "/") {
 				name += "AnyOther"
@@ -112,7 +113,7 @@ func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
 		if theirs != nil {
 			retried++
 		}
-		if theirs != nil && (ours == nil || ours.Compiled().Retry == nil) {
+		if theirs != nil && (ours == nil || compiled.Of(ours).Retry == nil) {
 			t.Errorf("gRPC retries %s, and the file says nothing of it:\n%s", method, file)
 		}
 	}

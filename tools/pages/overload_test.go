@@ -11,6 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -73,7 +74,7 @@ func TestOverloadPage_Default(t *testing.T) {
 		t.Fatal("no policy file")
 	}
 	set := testkit.Must(policy.Parse("retry.yaml", []byte(files[0])))(t)
-	budgets := set.Compiled().Budgets
+	budgets := compiled.OfSet(set).Budgets
 	if len(budgets) != 1 || budgets[0].Config != budget.Default() || budgets[0].Scope != "TARGET" {
 		t.Errorf("the file has %+v; want the default, %+v", budgets, budget.Default())
 	}

@@ -72,7 +72,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 		{"RetryThrottling", budget.ThrottleConfig{MaxTokens: 1, TokenRatio: 1}, false},
 		{"BucketBudget", budget.Default(), true},
 	} {
-		for _, f := range budget.Fields(b.config) {
+		for _, f := range bounds.OfBudget(b.config) {
 			r := within(f)
 			if b.defaults {
 				r = both(r, fallback(f))

@@ -16,6 +16,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// Install makes a [*interceptor.Retrier] use a repeater. Package interceptor, which imports this one, sets it when a program starts.
+var Install func(retrier any, repeats Repeater)
+
 // Repeater makes second calls.
 type Repeater interface {
 	// Begin is called when the Retrier has been made. typeOf returns the type of a message of protobuf's, or nil.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/lookup"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -29,7 +30,7 @@ import (
 // as after a change of a comment, differ only in the hash.
 func Of(before, after *policy.Set) []string {
 	d := differences{methods: map[change][]string{}}
-	was, is := before.Compiled().Config, after.Compiled().Config
+	was, is := compiled.OfSet(before).Config, compiled.OfSet(after).Config
 	methodsBefore, methodsAfter := methodsOf(before, was), methodsOf(after, is)
 	short := shortNames(methodsBefore, methodsAfter)
 	d.items("", methodsBefore, methodsAfter, func(name string) string { return short[name] })
@@ -176,7 +177,7 @@ func (d *differences) channel(before, after *policy.Set) {
 
 func channelOf(set *policy.Set) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
-	text := set.Compiled().Channel()
+	text := compiled.OfSet(set).Channel()
 	_ = json.Unmarshal([]byte(text), &keys) // the set has encoded it
 	return keys
 }
@@ -238,7 +239,7 @@ func methodsOf(set *policy.Set, c spec.Config) map[string]any {
 	list := map[string]any{}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
-			list[name] = set.Lookup(name).Compiled().Policy
+			list[name] = compiled.Of(set.Lookup(name)).Policy
 		}
 	}
 	return list

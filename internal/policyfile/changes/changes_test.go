@@ -13,6 +13,7 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/changes"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -86,7 +87,7 @@ func TestOf(t *testing.T) {
 func TestOf_Throttling(t *testing.T) {
 	t.Parallel()
 	set := func(tokens int) *policy.Set {
-		return testkit.Must(policy.Compile(spec.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
+		return testkit.Must(compiled.NewSet(spec.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
 	}
 	if got := changes.Of(set(10), set(20)); len(got) != 1 || got[0] != "maxTokens of retryThrottling 10 → 20" {
 		t.Errorf("%q", got)

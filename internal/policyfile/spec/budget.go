@@ -53,7 +53,7 @@ func checkBudgets(report *document.Report, budgets []Budget) {
 
 // checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c budget.Config) {
-	for _, wrong := range bounds.Errors(budget.Fields(c)) {
+	for _, wrong := range bounds.Errors(bounds.OfBudget(c)) {
 		report.Errorf(path+"."+keyOf(wrong.Field), verbatim(wrong.Value), "%s", wrong.Message)
 	}
 }

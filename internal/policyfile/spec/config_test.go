@@ -15,6 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/testkit/policytest"
@@ -95,7 +96,7 @@ func TestNewSetRefuses(t *testing.T) {
 	} {
 		c := goodConfig()
 		row.spoil(&c, c.Methods[0].Retry)
-		set, err := policy.Compile(c)
+		set, err := compiled.NewSet(c)
 		if err == nil || err.Error() != row.want || set != nil {
 			t.Errorf("NewSet = %v, %v; want the error %s", set, err, row.want)
 		}
@@ -117,7 +118,7 @@ func TestNewSetAccepts(t *testing.T) {
 	} {
 		c := goodConfig()
 		set(&c)
-		if _, err := policy.Compile(c); err != nil {
+		if _, err := compiled.NewSet(c); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -127,15 +128,15 @@ func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
 	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &backoff.Config{Initial: 1, Max: 1, Multiplier: 1}}}
-	set := testkit.Must(policy.Compile(c))(t)
-	if got := set.Compiled().MaxWaiting; got != 10_000 {
+	set := testkit.Must(compiled.NewSet(c))(t)
+	if got := compiled.OfSet(set).MaxWaiting; got != 10_000 {
 		t.Errorf("%d calls may wait; want 10,000", got)
 	}
-	if own := set.Lookup("/a.B/C").Compiled().Retry.PerCode[0].Backoff; own.Jitter != "FULL" || own.Growth != "EXPONENTIAL" {
+	if own := compiled.Of(set.Lookup("/a.B/C")).Retry.PerCode[0].Backoff; own.Jitter != "FULL" || own.Growth != "EXPONENTIAL" {
 		t.Errorf("a code's own backoff is %+v; want the words of the defaults", own)
 	}
-	if p := set.Lookup("/a.B/C"); p == nil || p.Compiled().Retry.MaxAttempts != 3 || p.Compiled().Retry.Budget != "b" ||
-		p.Compiled().Retry.PerAttemptTimeout != 0 {
+	if p := set.Lookup("/a.B/C"); p == nil || compiled.Of(p).Retry.MaxAttempts != 3 || compiled.Of(p).Retry.Budget != "b" ||
+		compiled.Of(p).Retry.PerAttemptTimeout != 0 {
 		t.Errorf("Lookup = %+v", p)
 	}
 }
@@ -143,7 +144,7 @@ func TestNewSetDefaults(t *testing.T) {
 // TestNewRefuses checks a policy without a set: its fields have no file and no entry.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := policy.CompileOne(spec.Policy{Timeout: -1, Retry: &spec.Retry{}})
+	_, err := compiled.NewPolicy(spec.Policy{Timeout: -1, Retry: &spec.Retry{}})
 	fault, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		t.Fatalf("New = %v; want a *policy.Error", err)
@@ -212,8 +213,8 @@ func TestConfigRules(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: one mistake gives more than one problem:\n%v", row.rule, err)
 		}
-		if err == nil && strings.HasPrefix(row.rule, "attempts: more") && set.Lookup("/a/b").Compiled().Retry.MaxAttempts != 100 {
-			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, set.Lookup("/a/b").Compiled().Retry.MaxAttempts)
+		if err == nil && strings.HasPrefix(row.rule, "attempts: more") && compiled.Of(set.Lookup("/a/b")).Retry.MaxAttempts != 100 {
+			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, compiled.Of(set.Lookup("/a/b")).Retry.MaxAttempts)
 		}
 	}
 }
@@ -235,7 +236,7 @@ func TestNewSetCopies(t *testing.T) {
 		Budgets:         []spec.Budget{{Name: "b", Config: budget.Default()}},
 		RetryThrottling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
-	set := testkit.Must(policy.Compile(config))(t)
+	set := testkit.Must(compiled.NewSet(config))(t)
 	if config.Methods[0].Retry != &retry || retry.OnAttemptTimeout != "" || slow.Growth != "" {
 		t.Errorf("NewSet has changed the caller's own: %+v, %+v", config.Methods[0].Retry, slow)
 	}
@@ -253,18 +254,18 @@ func TestNewSetCopies(t *testing.T) {
 	config.RetryThrottling.MaxTokens = 0
 
 	p := set.Lookup("/a.B/C")
-	if own := p.Compiled().Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
+	if own := compiled.Of(p).Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
 		t.Errorf("the settings of a code are %+v", own)
 	}
-	if h := set.Lookup("/a.B/D").Compiled().Hedge; h.MaxAttempts != 3 || h.NonFatalStatusCodes[0] != codes.Unavailable {
+	if h := compiled.Of(set.Lookup("/a.B/D")).Hedge; h.MaxAttempts != 3 || h.NonFatalStatusCodes[0] != codes.Unavailable {
 		t.Errorf("the hedging policy is %+v", h)
 	}
-	if s := p.Compiled(); !*s.WaitForReady || *s.MaxResponseMessageBytes != 8 || set.Compiled().Methods[0].Names[0] != "/a.B/C" {
-		t.Errorf("the policy is %+v, of %v", s, set.Compiled().Methods[0].Names)
+	if s := compiled.Of(p); !*s.WaitForReady || *s.MaxResponseMessageBytes != 8 || compiled.OfSet(set).Methods[0].Names[0] != "/a.B/C" {
+		t.Errorf("the policy is %+v, of %v", s, compiled.OfSet(set).Methods[0].Names)
 	}
-	if p.Compiled().Retry.MaxAttempts != 3 || *p.Compiled().MaxRequestMessageBytes != 7 ||
-		set.Compiled().Budgets[0].Config != budget.Default() || set.Compiled().RetryThrottling.MaxTokens != 10 {
+	if compiled.Of(p).Retry.MaxAttempts != 3 || *compiled.Of(p).MaxRequestMessageBytes != 7 ||
+		compiled.OfSet(set).Budgets[0].Config != budget.Default() || compiled.OfSet(set).RetryThrottling.MaxTokens != 10 {
 		t.Errorf("%d attempts, %d bytes, %+v, %d tokens; want 3, 7, the default, 10",
-			p.Compiled().Retry.MaxAttempts, *p.Compiled().MaxRequestMessageBytes, set.Compiled().Budgets[0].Config, set.Compiled().RetryThrottling.MaxTokens)
+			compiled.Of(p).Retry.MaxAttempts, *compiled.Of(p).MaxRequestMessageBytes, compiled.OfSet(set).Budgets[0].Config, compiled.OfSet(set).RetryThrottling.MaxTokens)
 	}
 }

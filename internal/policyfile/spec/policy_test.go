@@ -10,11 +10,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/testkit/policytest"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // TestNewRefusesBoth has a spec that retries and hedges.
@@ -22,7 +22,7 @@ func TestNewRefusesBoth(t *testing.T) {
 	t.Parallel()
 	retry := policytest.UsualRetry()
 	const want = "hedgingPolicy: is given together with retryPolicy: keep one of the two"
-	if _, err := policy.CompileOne(spec.Policy{Retry: &retry, Hedge: &spec.Hedge{MaxAttempts: 2}}); err == nil || err.Error() != want {
+	if _, err := compiled.NewPolicy(spec.Policy{Retry: &retry, Hedge: &spec.Hedge{MaxAttempts: 2}}); err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
 	}
 }
@@ -31,8 +31,8 @@ func TestNewRefusesBoth(t *testing.T) {
 func TestNew_MinDelay(t *testing.T) {
 	t.Parallel()
 	for quantile, want := range map[float64]time.Duration{0: 0, 0.95: defaults.MinHedgingDelay} {
-		p := testkit.Must(policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, Quantile: quantile}}))(t)
-		if got := p.Compiled().Hedge.MinDelay; got != want {
+		p := testkit.Must(compiled.NewPolicy(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, Quantile: quantile}}))(t)
+		if got := compiled.Of(p).Hedge.MinDelay; got != want {
 			t.Errorf("quantile %v: MinDelay %v; want %v", quantile, got, want)
 		}
 	}
@@ -43,8 +43,8 @@ func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
 	retry := policytest.UsualRetry()
 	retry.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
-	p := testkit.Must(policy.CompileOne(spec.Policy{Retry: &retry}))(t)
-	if got := p.Compiled().Retry.RetryableStatusCodes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
+	p := testkit.Must(compiled.NewPolicy(spec.Policy{Retry: &retry}))(t)
+	if got := compiled.Of(p).Retry.RetryableStatusCodes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
 		t.Errorf("%v", got)
 	}
 	if retry.RetryableStatusCodes[0] != codes.Unavailable {
@@ -55,7 +55,7 @@ func TestCodes_Sorted(t *testing.T) {
 // An optional list of codes may be empty.
 func TestNew_EmptyNonFatal(t *testing.T) {
 	t.Parallel()
-	if _, err := policy.CompileOne(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, NonFatalStatusCodes: []codes.Code{}}}); err != nil {
+	if _, err := compiled.NewPolicy(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, NonFatalStatusCodes: []codes.Code{}}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
@@ -302,7 +303,7 @@ func (b *Budget) read(f *document.Fields) {
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {
 	return func(f *document.Fields) {
-		for _, field := range budget.Fields(*t) {
+		for _, field := range bounds.OfBudget(*t) {
 			if field.Name == "MaxTokens" {
 				f.IntBetween("maxTokens", &t.MaxTokens, int64(field.Low), int64(field.High))
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -104,7 +105,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			t.Parallel()
 			q := row.q
 			q.MaxAttempts, q.Method, q.Code = defaults.MaxAttempts, method, cmp.Or(q.Code, codes.Unavailable)
-			set := testkit.Must(policy.Compile(spec.Config{
+			set := testkit.Must(compiled.NewSet(spec.Config{
 				DefaultTimeout: q.DefaultTimeout, Methods: []spec.MethodConfig{{Names: []string{method}, Policy: row.spec}},
 			}))(t)
 			a := explain.Explain(decision.Describe(set), q, []float64{0.5})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
@@ -29,7 +30,7 @@ type hanging struct {
 
 // simulated reports whether the simulator has calls of this kind.
 func simulated(a explain.Answer) bool {
-	hedge := a.Policy.Compiled().Hedge
+	hedge := compiled.Of(a.Policy).Hedge
 	return (hedge == nil || hedge.Quantile == 0) && !a.Alone
 }
 
