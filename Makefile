@@ -36,7 +36,7 @@ SEED     ?= 0
 
 # Tests that judge figures of many calls, or texts, or programs that they build, and nothing that happens at once in them: the race
 # detector, which makes them ten times as long, has nothing to see.
-FIGURES := SlowEnd|BudgetsComeBackNoFuller|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
+FIGURES := SlowEnd|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
 FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseManyErrors|EveryGoFile|TestPages_
 FIGURES := $(FIGURES)|NormalFigures|TestText$$|TestDay|TestHelps_|ShareBudget|BackoffPage
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook

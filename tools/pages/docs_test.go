@@ -416,7 +416,7 @@ func TestPages_Bounds(t *testing.T) {
 	texts := pages(t)
 	for _, row := range []struct{ file, code, page, says string }{
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "counted once for a target | 16,384 |"},
-		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "balances of budgets | 16,384,"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "balances of budgets | 16,384 |"},
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/runbook.md", "More than 16,384 pairs of target and method"},
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/not-handled.md", "more than 16,384 pairs of target and method"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "16 MiB a Retrier"},
