@@ -34,7 +34,13 @@ func (c *call) deciding() bool { return c.engineState != nil }
 // stream is nil for a unary call.
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine(new(engineState))
-	c.set.Stream, c.set.NeverSlow = stream != nil, stream != nil && stream.ClientStreams
+	switch {
+	case stream == nil:
+	case stream.ClientStreams:
+		c.set.Kind = attempts.Upload
+	default:
+		c.set.Kind = attempts.Stream
+	}
 	if c.reasonGone(attempts.Now{Wall: time.Now(), Closed: closed(c.cc)}) == "" {
 		c.setGates()
 	}

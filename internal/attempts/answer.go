@@ -71,7 +71,7 @@ func (c *Call) took(a *attempt, at time.Duration) time.Duration {
 
 // ownTimeout returns the timeout that an attempt has of its own: the per-attempt timeout or the hedging delay; 0: none.
 func (c *Call) ownTimeout() time.Duration {
-	if c.set.NeverSlow {
+	if c.set.Kind == Upload {
 		return 0
 	}
 	after, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)

@@ -43,6 +43,16 @@ type Now struct {
 	Off policy.Reason
 }
 
+// Kind is the kind of a call: it says when its attempts are slow.
+type Kind uint8
+
+// The kinds.
+const (
+	Unary  Kind = iota // attempts are timed from their start
+	Stream             // of one request: attempts are timed only from Await on
+	Upload             // the application sends a stream: neither the per-attempt timeout nor the hedging delay applies
+)
+
 // Settings are the settings of a call. Breaker, Admission and Method may be nil.
 type Settings struct {
 	Policy      *policy.Policy
@@ -50,8 +60,7 @@ type Settings struct {
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	ByDefault   bool          // Deadline is that of the default timeout, for a call that came without one
 	InSequence  bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	Stream      bool          // attempts are timed only from Await on
-	NeverSlow   bool          // the application sends a stream: neither the per-attempt timeout nor the hedging delay applies
+	Kind        Kind          // Unary without one
 	Observe     bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
 	Safe        bool          // the method is idempotent
 	InRetry     bool          // the call is part of an inbound call that is itself a retry

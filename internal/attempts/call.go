@@ -145,7 +145,7 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
 	c.awaited = at
-	if s.Stream {
+	if s.Kind != Unary {
 		c.awaited = Never
 	}
 }

@@ -343,13 +343,15 @@ const traces = `
 	20000 end 2 OK → over succeeded, = 2 | < > F ( Wf < ) a:100 + E+
 # beside: stream: an attempt whose first message has come is not slow
 	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | E+
-# retry admission uploads: stream: a server answers once it has the whole request
+# retry admission stream: stream: a server answers once it has the whole request
 	0 start → send 1; 60 await; 70 await; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
-# retry admission uploads: stream: an answer before the request is no measure
+# retry admission stream: stream: an answer before the request is no measure
 	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
-# beside uploads: stream: an attempt is watched from the moment at which the application waits for a response to the whole request
+# beside stream: stream: an attempt is watched from the moment at which the application waits for a response to the whole request
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 100 await → wake 300; 150 await → wake 300;
 	290 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
+# beside upload: stream: attempts of an upload are never slow
+	0 start → send 1; 100 await; 900 end 1 OK → over succeeded, = 1 | E+
 # beside alone: alone: a slow attempt makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | ( Ws F ) + E+

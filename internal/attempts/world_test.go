@@ -434,10 +434,10 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			pl.set.Deadline = origin + at(number(value))
 		case "alone":
 			pl.set.InSequence = true
-		case "uploads":
-			pl.set.Stream = true
-		case "neverslow":
-			pl.set.NeverSlow = true
+		case "stream":
+			pl.set.Kind = Stream
+		case "upload":
+			pl.set.Kind = Upload
 		case "observe":
 			pl.set.Observe = true
 		case "max":

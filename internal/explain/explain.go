@@ -237,7 +237,10 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
 		Connect: attempts.ConnectWait{Longest: wait},
-		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, NeverSlow: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+	}
+	if a.Alone {
+		s.Kind = attempts.Upload
 	}
 	if limit > 0 {
 		s.Deadline = limit
