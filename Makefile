@@ -41,10 +41,11 @@ FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|Pars
 FIGURES := $(FIGURES)|NormalFigures|TestText$$|TestDay|TestHelps_|ShareBudget|BackoffPage
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 
-# Tests of lab that make check plays instead of make test; those of the grid take its flag.
+# Tests of lab that make check plays instead of make test, since they are long; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$
 STORMS := $(GRIDS)|ManyProcesses|BesideItsPeers|ElsewhereInOtherStorms|StormsBite|ChainOfRetries|BesideFailsafe
-STORMS := $(STORMS)|DocsAreCurrent|TestTables|TestSearch$$|TestWorst|TestDraw$$|TestReconnect|TestHandshakes
+STORMS := $(STORMS)|DocsAreCurrent|TestTables|TestSearch|TestWorst|TestDraw|TestReconnect|TestHandshakes
+STORMS := $(STORMS)|TestCommand$$|MetricsAllocateLittle
 
 # The API of the example, whose descriptor set is next to it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
