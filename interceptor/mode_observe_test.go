@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -126,6 +127,7 @@ func TestObserve_TakesNothing(t *testing.T) {
 
 // In a trial, as many calls are announced to be retried as mode ENFORCE retries, or would if its budget paid for it.
 func TestObserve_AnnouncesCallsThatEnforceWouldRetry(t *testing.T) {
+	testkit.Long(t)
 	for name, row := range map[string]trouble{
 		"one of three fails":        {down(), 3, false},
 		"one of three hangs":        {testserver.Hang(), 3, false},

@@ -170,9 +170,12 @@ func (e *End) GaveUp() bool {
 		return e.Attempts > 1 || e.Forbidden
 	case policy.ReasonNonRetryable, policy.ReasonCommitted:
 		return e.Forbidden && !ofRequest(status.Code(e.Err)) // a handler may go on after NOT_FOUND
-	default:
+	case policy.ReasonSucceeded, policy.ReasonNotIdempotent, policy.ReasonChainStop, policy.ReasonCancelled, policy.ReasonClosed, policy.ReasonModeOff:
+		return false
+	case policy.ReasonFollowed, policy.ReasonRetry, policy.ReasonHedge: // they end no call
 		return false
 	}
+	return false // each reason has its case, without a default: so the linter names this switch when a reason is added
 }
 
 // ErrLocal is interceptor.ErrLocal.

@@ -510,19 +510,19 @@ func TestHedge(t *testing.T) {
 
 func TestEndGaveUp(t *testing.T) {
 	t.Parallel()
-	want := map[policy.Reason][2]bool{ // after one attempt, and after two
-		policy.ReasonAttemptsExhausted: {false, true}, policy.ReasonDeadlineExceeded: {false, true},
-	}
-	for _, reason := range []policy.Reason{
-		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast, policy.ReasonOverloaded,
-		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected,
-	} {
-		want[reason] = [2]bool{true, true}
+	always, never, retried := [2]bool{true, true}, [2]bool{false, false}, [2]bool{false, true} // after one attempt, and after two
+	want := map[policy.Reason][2]bool{
+		policy.ReasonNonRetryable: never, policy.ReasonCommitted: never, policy.ReasonAttemptsExhausted: retried,
+		policy.ReasonPushbackStop: always, policy.ReasonNotIdempotent: never, policy.ReasonFollowed: never, policy.ReasonChainStop: never,
+		policy.ReasonBreakerOpen: always, policy.ReasonOverloaded: always, policy.ReasonSlowEverywhere: always, policy.ReasonNotProvenFast: always,
+		policy.ReasonDeadlineTooClose: always, policy.ReasonTooManyWaiting: always, policy.ReasonBudgetExhausted: always,
+		policy.ReasonRetry: never, policy.ReasonHedge: never, policy.ReasonSucceeded: never, policy.ReasonDeadlineExceeded: retried,
+		policy.ReasonCancelled: never, policy.ReasonClosed: never, policy.ReasonNotConnected: always, policy.ReasonModeOff: never,
 	}
 	for _, reason := range decision.Reasons() {
 		got := [2]bool{(&End{Reason: reason, Attempts: 1}).GaveUp(), (&End{Reason: reason, Attempts: 2}).GaveUp()}
-		if got != want[reason] {
-			t.Errorf("%s: after one attempt and two %v; want %v", reason, got, want[reason])
+		if row, ok := want[reason]; !ok || got != row {
+			t.Errorf("%s: after one attempt and two %v; want %v, %v", reason, got, row, ok)
 		}
 	}
 }

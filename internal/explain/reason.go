@@ -17,6 +17,7 @@ import (
 // [MeaningOf] are plain. Parts that do not apply are empty.
 type Meaning struct {
 	Reason    policy.Reason `json:"reason"`
+	Short     string        `json:"-"`                  // for a line of a list, such as "the circuit breaker is open"
 	Question  string        `json:"question,omitempty"` // of the checks; the reason is its "no"
 	Means     string        `json:"means"`
 	LookAt    string        `json:"lookAt,omitempty"`
@@ -34,6 +35,7 @@ func Meanings() []Meaning {
 	return withQuestions([]Meaning{
 		{
 			Reason: policy.ReasonNonRetryable,
+			Short:  "the policy does not list the code",
 			Means: "The policy doesn't list the code. Or another attempt would fail in the same way, as with a message that is too large. " +
 				"Or an inner interceptor returned an error without a status.",
 			LookAt: "The error's code, and the policy's `retryableStatusCodes`. If the code is listed, the interceptors after the Retrier.",
@@ -44,6 +46,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonCommitted,
+			Short:  "the application has seen a part of the attempt",
 			Means: "The application has seen part of the attempt (a message, headers, `Context` or `Trailer`), or the stream has " +
 				"sent more than the replay buffer holds.",
 			LookAt: "`Error.Commit`, which names the cause.",
@@ -53,6 +56,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonAttemptsExhausted,
+			Short:  "the policy allows no further attempts",
 			Means:  "All `maxAttempts` attempts have failed.",
 			LookAt: "The server. The log lines of the retries have the codes of the attempts.",
 			Change: "Set longer backoffs if the fault outlasts them. If one backend is broken, send [retries " +
@@ -62,6 +66,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonPushbackStop,
+			Short:  "the called service has already retried",
 			Means:  "The server forbade another attempt (pushback), or asked for a longer delay than `maxPushback`.",
 			LookAt: "The service, or one that it calls ([chains](chains.md)). Can the service do without that one?",
 			Change: "Fix the failure there. If the service can do without it, make those calls with " +
@@ -72,6 +77,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonNotIdempotent,
+			Short:  "nothing declares the method idempotent",
 			Means: "The attempt may have taken effect, and the method isn't declared idempotent. For the same reason, no attempt " +
 				"follows a slow one.",
 			LookAt: "What happens if the method runs twice? If a backend hangs, the log and the debug page name it.",
@@ -84,11 +90,13 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonFollowed,
+			Short:  "a newer attempt of the call still runs",
 			Means:  "The attempt was [slow](hedging.md#slow-attempts), and another one runs in parallel. The call continues.",
 			DoNot:  "Count it as a failed call.",
 		},
 		{
 			Reason:    policy.ReasonChainStop,
+			Short:     "the incoming call is a retry itself",
 			Means:     "The call is part of a retry by [an upstream caller](chains.md), and the policy has `chain: SUPPRESS`.",
 			LookAt:    "The upstream caller: its header `grpc-previous-rpc-attempts` says that it retries.",
 			Change:    "Set `chain: ALLOW` if only this layer knows how to retry.",
@@ -96,6 +104,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonBreakerOpen,
+			Short:     "the circuit breaker is open",
 			Means:     "The program's [circuit breaker](policy-file.md#circuit-breakers) is open.",
 			LookAt:    "The breaker's own metrics, and the failures before it opened.",
 			Change:    "Its thresholds, if it opens too early.",
@@ -104,6 +113,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonOverloaded,
+			Short:  "the service would answer too late",
 			Means: "[Admission](overload.md#shed-load-in-the-client) expects no response before the deadline. A call with 0 attempts " +
 				"was not sent, and failed with `RESOURCE_EXHAUSTED`.",
 			LookAt:    "The service's latency, and its callers' deadlines.",
@@ -113,6 +123,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
+			Short:  "the last calls were all slow: there is a queue",
 			Means: "All of the method's [last ten responses](overload.md) were very slow: longer than the attempt timeout, and " +
 				"longer than a quarter of the call's time. So requests wait in a queue, and another attempt would make it longer.",
 			LookAt: "The latency and the queue of the service, and of those that it calls. `answers` in the log says how slow.",
@@ -123,6 +134,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonNotProvenFast,
+			Short:  "little is known of other calls, or some were slow as well",
 			Means: "The attempt is slow, and continues alone: more than a fifth of the method's [last ten " +
 				"responses](overload.md) were slow, or there have been fewer than five. `answers` in the log says which.",
 			LookAt: "Is the service overloaded, or the timeout too short? Has the program just started, as in a test?",
@@ -133,6 +145,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonDeadlineTooClose,
+			Short:     "the next attempt would have come too late",
 			Means:     "The wait and an attempt of a millisecond would not end before the deadline, so the call fails immediately.",
 			LookAt:    "Deadlines and backoffs: `stagger explain --deadline` shows them.",
 			Change:    "Set a longer deadline or `timeout`, or shorter backoffs.",
@@ -141,6 +154,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonTooManyWaiting,
+			Short:     "too many calls wait already",
 			Means:     "`maxWaiting` (10,000) calls already wait for their next attempt, or half as many of one target.",
 			LookAt:    "The target: it is probably down.",
 			Change:    "Set shorter backoffs. Raise `maxWaiting` if there is memory for more calls.",
@@ -148,6 +162,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
+			Short:  "the budget does not pay for another attempt",
 			Means: "The [retry budget](overload.md) is used up: too many of the last retries failed, and neither successful calls " +
 				"nor time have filled it since.",
 			LookAt: "The server, which the budget protects. `stagger.budget.balance` shows since when.",
@@ -158,6 +173,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonRetry,
+			Short:  "all checks passed",
 			Means:  "All checks passed, and another attempt follows. With `mode=\"OBSERVE\"`, it would have followed.",
 			LookAt: "Its rate. A few percent of the calls mean short faults; more mean a lasting one.",
 			Change: "Fix the failure.",
@@ -165,6 +181,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonHedge,
+			Short:  "all checks passed, and another attempt still runs",
 			Means:  "All checks passed, and another attempt runs in parallel with a slow one.",
 			LookAt: "Its rate. If it is high, `hedgingDelay` or `perAttemptTimeout` is too short for the method.",
 			Change: stopIt + "Otherwise raise the delay; `hedgingQuantile` follows the latency.",
@@ -172,10 +189,12 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSucceeded,
+			Short:  "the call has succeeded",
 			Means:  "The last attempt ended with OK.",
 		},
 		{
 			Reason: policy.ReasonDeadlineExceeded,
+			Short:  "the caller's deadline has passed",
 			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`, because the " +
 				"caller's cancellation arrives just before the deadline: within the last 5 ms, or the last tenth of the call's time if that " +
 				"is less.",
@@ -186,6 +205,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonCancelled,
+			Short:     "the caller has left",
 			Means:     "The caller cancelled the call long before its deadline. With `slow=\"true\"`, an attempt was slow.",
 			LookAt:    "Has a user left, or has a service above given up?",
 			Change:    strings.TrimSpace(stopIt),
@@ -193,6 +213,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonClosed,
+			Short:     "the connection was closed",
 			Means:     "The ClientConn or the Retrier was closed while the call ran or waited.",
 			LookAt:    "The order in which the program stops.",
 			Change:    "Close connections after their last calls, and call `Retrier.Close` before `GracefulStop`.",
@@ -200,6 +221,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonNotConnected,
+			Short:     "the service was not back in time",
 			Means:     "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
 			LookAt:    "Address, name resolution, certificates and network. The error is that of the last connection.",
 			Change:    "Raise `maxConnectionWait` if restarts take longer than 3 s.",
@@ -208,6 +230,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonModeOff,
+			Short:  "retries are switched off",
 			Means: "The [mode](modes.md) of the Retrier, the policy file or the entry prevents another attempt. With " +
 				"`mode=\"OBSERVE\"`, it would have followed.",
 			LookAt:    "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: when and why were retries turned off?",
@@ -234,7 +257,7 @@ func MeaningOf(name string) (Meaning, error) {
 	var names []string
 	for _, m := range Meanings() {
 		if string(m.Reason) == name {
-			return Meaning{m.Reason, m.Question, plain(m.Means), plain(m.LookAt), plain(m.Change), plain(m.CallAgain), plain(m.DoNot)}, nil
+			return Meaning{m.Reason, m.Short, m.Question, plain(m.Means), plain(m.LookAt), plain(m.Change), plain(m.CallAgain), plain(m.DoNot)}, nil
 		}
 		names = append(names, string(m.Reason))
 	}

@@ -5,14 +5,11 @@ package main
 
 import (
 	"archive/tar"
-	"bufio"
 	"debug/elf"
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,32 +134,11 @@ func run(t *testing.T, image v1.Image, root string) {
 	if err != nil || !strings.HasPrefix(string(out), "stagger   "+*version+"\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	server := start("faultserver", "--listen", "127.0.0.1:0", "--format", "json")
-	lines, err := server.StdoutPipe()
-	if err == nil {
-		err = server.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(lines).ReadString('\n')
-	var at struct {
-		Listening string `json:"listening"`
-	}
-	if err := errors.Join(err, json.Unmarshal([]byte(line), &at)); err != nil {
-		t.Fatalf("%q: %v", line, err)
-	}
-	conn, err := net.Dial("tcp", at.Listening)
-	if err != nil {
-		t.Errorf("%q: %v", line, err)
-	} else {
-		conn.Close()
-	}
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Wait(); err != nil {
-		t.Errorf("the fault server ends with %v", err)
+	lint := start("lint", "-")
+	lint.Stdin = strings.NewReader("methodConfig: []\n")
+	out, err = lint.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "valid") {
+		t.Errorf("%v\n%s\nwant a file that is valid", err, out)
 	}
 }
 
