@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -231,6 +232,10 @@ func (b *builder) refined(path string, f *document.Fields, step testserver.Step)
 	}
 	trailer := b.metadata(f, "trailer")
 	var pushback []string
+	var form []string
+	if n, _ := f.Value("pushback"); n != nil && (n.Kind == document.Number || n.Kind == document.Text) {
+		form = append(form, strconv.Quote(n.Text))
+	}
 	f.List("pushback", func(path string, n *document.Node) {
 		if n.Kind != document.Text {
 			b.report.Misfit(path, n, "must be a string; put it in quotes")
@@ -238,7 +243,7 @@ func (b *builder) refined(path string, f *document.Fields, step testserver.Step)
 		}
 		b.ascii(path, n.Text)
 		pushback = append(pushback, n.Text)
-	})
+	}, form...)
 	step = step.Delay(delay)
 	var raw [][]byte
 	f.List("replies", func(path string, n *document.Node) {

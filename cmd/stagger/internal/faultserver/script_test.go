@@ -42,6 +42,8 @@ func TestScriptErrors(t *testing.T) {
 		{step("{fail: {code: UNREACHABLE}}"), "3:27: scripts[0].steps[0].fail.code: UNREACHABLE: " +
 			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {}}"), "3:20: scripts[0].steps[0].fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
+		{step("{pushback: 250}"), `3:24: scripts[0].steps[0].pushback: 250: must be a list: pushback: ["250"]`},
+		{step("{pushback: soon}"), `3:24: scripts[0].steps[0].pushback: soon: must be a list: pushback: ["soon"]`},
 		{step("{pushback: [100]}"), "3:25: scripts[0].steps[0].pushback[0]: 100: must be a string; put it in quotes"},
 		{step("{random: {probability: half}}"), "3:36: scripts[0].steps[0].random.probability: half: must be a number"},
 		{step("{random: {seed: 4294967296}}"), "3:29: scripts[0].steps[0].random.seed: 4294967296: must be a whole number from 0 to 4294967295"},
