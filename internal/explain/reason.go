@@ -199,10 +199,11 @@ func Meanings() []Meaning {
 			CallAgain: "No.",
 		},
 		{
-			Reason:    policy.ReasonNotConnected,
-			Means:     "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
-			LookAt:    "Address, name resolution, certificates and network. The error is that of the last connection.",
-			Change:    "Raise `maxConnectionWait` if restarts take longer than 3 s.",
+			Reason: policy.ReasonNotConnected,
+			Means:  "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
+			LookAt: "Address, name resolution, certificates and network. The error is that of the last connection.",
+			Change: "If it happens in rolling updates, [clients must ask DNS more often](set-up.md#kubernetes): set " +
+				"`dns.SetMinResolutionInterval(time.Second)` and `minReadySeconds`. Raise `maxConnectionWait` if restarts take longer than 3 s.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Set `waitForReady` without a deadline: calls then wait for ever.",
 		},
