@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -28,13 +29,15 @@ func TestReadmePolicy_OneOfThreeFails(t *testing.T) {
 	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile(readme))(t)), "```yaml newuser retry.yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	_, method := readmePolicy(t)
+	grpcsOwn := []grpc.DialOption{grpc.WithDefaultServiceConfig("{}")} // DialAll names round_robin
 	for name, row := range map[string]struct {
 		file          string
+		options       []grpc.DialOption
 		least, atMost float64
 	}{
-		"as it is":   {text, 0.995, 1},
-		"pick_first": {strings.Replace(text, "round_robin", "pick_first", 1), 0, 0},
-		"unnamed":    {strings.Replace(text, "loadBalancingConfig: [{round_robin: {}}]\n", "", 1), 0, 0},
+		"as it is":   {text, nil, 0.995, 1},
+		"pick_first": {strings.Replace(text, "round_robin", "pick_first", 1), nil, 0, 0},
+		"unnamed":    {strings.Replace(text, "loadBalancingConfig: [{round_robin: {}}]\n", "", 1), grpcsOwn, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +45,7 @@ func TestReadmePolicy_OneOfThreeFails(t *testing.T) {
 				retrier := testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(row.file)))(t)))(t)
 				servers := []*testserver.Server{testserver.Start(t), testserver.Start(t), testserver.Start(t)}
 				servers[0].On(method, testserver.Fail(codes.Unavailable, "broken"))
-				conn := testkit.Must(testserver.DialAll(servers, retrier.DialOptions()...))(t)
+				conn := testkit.Must(testserver.DialAll(servers, append(retrier.DialOptions(), row.others...)...))(t)
 				defer func() { testkit.NoError(t, conn.Close()) }()
 				const calls = 2000
 				succeeded := 0
