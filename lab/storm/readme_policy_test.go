@@ -32,7 +32,7 @@ func TestReadmePolicy_OneOfThreeFails(t *testing.T) {
 	grpcsOwn := []grpc.DialOption{grpc.WithDefaultServiceConfig("{}")} // DialAll names round_robin
 	for name, row := range map[string]struct {
 		file          string
-		options       []grpc.DialOption
+		others        []grpc.DialOption
 		least, atMost float64
 	}{
 		"as it is":   {text, nil, 0.995, 1},
