@@ -63,7 +63,7 @@ func (l *linter) lintBalancers() {
 	case list == nil:
 		l.noteImports(field, names[known:known+1])
 	default:
-		l.noteImports(field, append(names[known:known+1], inside(list.Items[known])...))
+		l.noteImports(field, append([]string{names[known]}, inside(list.Items[known])...))
 	}
 }
 
@@ -108,8 +108,8 @@ func (l *linter) noteNotBalanced() {
 		return
 	}
 	l.note("methodConfig", "the file names no load balancing. If the program names none either, gRPC's own, pick_first, sends all calls and "+
-		"their retries to one backend. For several backends, write loadBalancingConfig: [{round_robin: {}}] at the top of the file; for one address, such as a proxy's, "+
-		"[{pick_first: {}}]")
+		"their retries to one backend. For several backends, write loadBalancingConfig: [{round_robin: {}}] at the top of the "+
+		"file; for one address, such as a proxy's, [{pick_first: {}}]")
 }
 
 // misspelt warns of names in a list of load balancing policies that resemble one of gRPC's, in front of one that gRPC has, or in a

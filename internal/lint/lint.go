@@ -465,10 +465,10 @@ func (l *linter) listDeclared(path string, m spec.MethodConfig) {
 }
 
 // noteHidden notes an entry that replaces one with a policy, or with a timeout, and has none: gRPC takes the most specific entry whole.
-// An entry that has nothing else, or idempotency NONE, switches retries off on purpose.
+// An entry that has nothing else, idempotency NONE, or mode OFF, switches retries off on purpose.
 func (l *linter) noteHidden(path string, m spec.MethodConfig) {
 	hasPolicy := m.Retry != nil || m.Hedge != nil
-	isOff := m.Idempotency == "NONE" || reflect.DeepEqual(m, spec.MethodConfig{Names: m.Names})
+	isOff := m.Idempotency == "NONE" || m.Mode == "OFF" || reflect.DeepEqual(m, spec.MethodConfig{Names: m.Names})
 	var noPolicy, noTimeout, entries []string // entries are those that are replaced
 	for _, name := range m.Names {
 		i := l.lessSpecific(name)
@@ -488,12 +488,13 @@ func (l *linter) noteHidden(path string, m spec.MethodConfig) {
 			entries = append(entries, entry)
 		}
 	}
-	replaced := ": this entry replaces all of " + atMost(entries)
+	replaced := "this entry replaces all of " + atMost(entries)
 	if len(noPolicy) > 0 {
-		l.note(path+".name", "calls are not retried"+replaced+", also its policy; repeat it here, or write idempotency: NONE: "+atMost(noPolicy))
+		l.note(path+".name", replaced+", also its policy, so these calls are not retried; repeat it here, or write idempotency: NONE: "+
+			atMost(noPolicy))
 	}
 	if len(noTimeout) > 0 {
-		l.note(path+".name", "calls have no timeout"+replaced+", also its timeout; repeat it here: "+atMost(noTimeout))
+		l.note(path+".name", replaced+", also its timeout; repeat that here: "+atMost(noTimeout))
 	}
 }
 

@@ -288,10 +288,9 @@ func TestLintHidden(t *testing.T) {
 		again   = "  retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 2s}\n"
 		service = "methodConfig:\n- name: [{service: shop.Safe}]\n  timeout: 9s\n" + again
 		get     = "- name: [{service: shop.Safe, method: Get}]\n"
-		policy  = "note f:5:9: methodConfig[1].name: calls are not retried: this entry replaces all of methodConfig[0], also its policy; " +
+		policy  = "note f:5:9: methodConfig[1].name: this entry replaces all of methodConfig[0], also its policy, so these calls are not retried; " +
 			"repeat it here, or write idempotency: NONE: /shop.Safe/Get"
-		timeout = "note f:5:9: methodConfig[1].name: calls have no timeout: this entry replaces all of methodConfig[0], also its timeout; " +
-			"repeat it here: /shop.Safe/Get"
+		timeout = "note f:5:9: methodConfig[1].name: this entry replaces all of methodConfig[0], also its timeout; repeat that here: /shop.Safe/Get"
 	)
 	for _, row := range [][]string{
 		{service + get + "  timeout: 5s\n", policy},
@@ -304,6 +303,7 @@ func TestLintHidden(t *testing.T) {
 		{service + get + again, timeout},
 		{service + get}, // on purpose
 		{service + get + "  timeout: 5s\n  idempotency: NONE\n"},
+		{service + get + "  timeout: 5s\n  mode: \"OFF\"\n"},
 		{service + get + "  timeout: 5s\n" + again},
 		{service + "- name: [{service: shop.Feeds, method: Get}]\n  timeout: 5s\n"}, // another service
 	} {
