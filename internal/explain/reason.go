@@ -127,7 +127,8 @@ func Meanings() []Meaning {
 				"responses](overload.md) were slow, or there have been fewer than five. `answers` in the log says which.",
 			LookAt: "Is the service overloaded, or the timeout too short? Has the program just started, as in a test?",
 			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. In a program that makes few " +
-				"calls, set `onAttemptTimeout: RETRY`. [All remedies](overload.md#when-a-retry-is-refused).",
+				"calls, set `onAttemptTimeout: RETRY`, which [adds to an overload](overload.md#what-retry-costs). " +
+				"[All remedies](overload.md#when-a-retry-is-refused).",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Shorten the delay: in an overload, hedges wait in the same queue.",
 		},
