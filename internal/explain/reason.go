@@ -139,7 +139,8 @@ func Meanings() []Meaning {
 				"responses](overload.md) were slow, or there have been fewer than five. `answers` in the log says which.",
 			LookAt: "Is the service overloaded, or the timeout too short? Has the program just started, as in a test?",
 			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. In a program that makes few " +
-				"calls, set `onAttemptTimeout: RETRY`. [All remedies](overload.md#when-a-retry-is-refused).",
+				"calls, set `onAttemptTimeout: RETRY`, which [adds to an overload](overload.md#what-retry-costs). " +
+				"[All remedies](overload.md#when-a-retry-is-refused).",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Shorten the delay: in an overload, hedges wait in the same queue.",
 		},
@@ -220,11 +221,12 @@ func Meanings() []Meaning {
 			CallAgain: "No.",
 		},
 		{
-			Reason:    policy.ReasonNotConnected,
-			Short:     "the service was not back in time",
-			Means:     "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
-			LookAt:    "Address, name resolution, certificates and network. The error is that of the last connection.",
-			Change:    "Raise `maxConnectionWait` if restarts take longer than 3 s.",
+			Reason: policy.ReasonNotConnected,
+			Short:  "the service was not back in time",
+			Means:  "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
+			LookAt: "Address, name resolution, certificates and network. The error is that of the last connection.",
+			Change: "If it happens in rolling updates, [clients must ask DNS more often](set-up.md#kubernetes): set " +
+				"`dns.SetMinResolutionInterval(time.Second)` and `minReadySeconds`. Raise `maxConnectionWait` if restarts take longer than 3 s.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Set `waitForReady` without a deadline: calls then wait for ever.",
 		},

@@ -133,6 +133,9 @@ func TestPages_Manifests(t *testing.T) {
 			t.Errorf("object %d is a %s; want a %s", i, object.Kind, want)
 		}
 	}
+	if !strings.Contains(manifests, "\n  minReadySeconds: 30 ") || !strings.Contains(page, "\n\tdns.SetMinResolutionInterval(time.Second)") {
+		t.Error("a rolling update may be faster than clients ask DNS: lab/rollout")
+	}
 	mount := regexp.MustCompile(`mountPath: ([^,]+),`).FindStringSubmatch(manifests)
 	if mount == nil || !strings.Contains(page, mount[1]+`/retry.yaml",`) {
 		t.Errorf("the program reads another file than the one that is mounted at %q", mount)
