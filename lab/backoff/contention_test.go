@@ -42,7 +42,9 @@ func (r *row) write(version int) bool {
 
 // writeOnce reads the row and writes it, until a write succeeds. A request takes 10 ms each way, with a standard deviation of 2 ms.
 func (r *row) writeOnce(c backoff.Config, random *rand.Rand) {
-	network := func() { time.Sleep(max(0, 10*time.Millisecond+time.Duration(random.NormFloat64()*float64(2*time.Millisecond)))) }
+	network := func() {
+		time.Sleep(max(0, 10*time.Millisecond+time.Duration(random.NormFloat64()*float64(2*time.Millisecond))))
+	}
 	var delay time.Duration
 	for retry := 0; ; retry++ {
 		network()
