@@ -76,7 +76,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// unpacked is a folder with the files of an image: one.
+// unpacked is a folder with the files of an image: the program, and licences.
 func unpacked(t *testing.T, image v1.Image) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -103,8 +103,8 @@ func unpacked(t *testing.T, image v1.Image) (root string) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(names, []string{"stagger"}) {
-		t.Fatalf("the image has %q; want the program alone", names)
+	if !slices.Equal(names, []string{"stagger", "licenses.txt"}) {
+		t.Fatalf("the image has %q; want the program and the licences", names)
 	}
 	return root
 }
