@@ -175,7 +175,7 @@ func TestWrite(t *testing.T) {
 	}
 	digest := func(version string) string {
 		folder := t.TempDir()
-		if err := write(folder, version, []string{"linux/amd64=" + program}); err != nil {
+		if err := write(folder, version, program, []string{"linux/amd64=" + program}); err != nil {
 			t.Fatal(err)
 		}
 		index, err := layout.ImageIndexFromPath(folder)
@@ -191,7 +191,7 @@ func TestWrite(t *testing.T) {
 	if first, again, other := digest("v1.0.0"), digest("v1.0.0"), digest("v1.0.1"); first != again || first == other {
 		t.Errorf("%s, %s and %s", first, again, other)
 	}
-	if err := write(t.TempDir(), "v1.0.0", []string{"linux/amd64=none"}); err == nil {
+	if err := write(t.TempDir(), "v1.0.0", program, []string{"linux/amd64=none"}); err == nil {
 		t.Error("a program that is not there is put into an image")
 	}
 }
