@@ -9,8 +9,8 @@
 //	- name: orders            # a policy names it with its key budget
 //	  bucket: {size: 20}      # other numbers are those of [Default]
 //
-// A policy that names none has the default budget. A program needs this package only for policies in Go, or to share a budget among
-// Retriers (interceptor.WithBudget): [New] returns the budget of a config.
+// A policy that names none has the default budget. A program needs this package only for a policy in Go (policy.Config), or to share a
+// budget among Retriers (interceptor.WithBudget): [New] returns the budget of a config.
 //
 // # Why a budget
 //

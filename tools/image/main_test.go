@@ -73,7 +73,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// unpacked is a folder with the files of an image: one.
+// unpacked is a folder with the files of an image: the program, and licences.
 func unpacked(t *testing.T, image v1.Image) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -100,8 +100,8 @@ func unpacked(t *testing.T, image v1.Image) (root string) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(names, []string{"stagger"}) {
-		t.Fatalf("the image has %q; want the program alone", names)
+	if !slices.Equal(names, []string{"stagger", "licenses.txt"}) {
+		t.Fatalf("the image has %q; want the program and the licences", names)
 	}
 	return root
 }
@@ -151,7 +151,7 @@ func TestWrite(t *testing.T) {
 	}
 	digest := func(version string) string {
 		folder := t.TempDir()
-		if err := write(folder, version, []string{"linux/amd64=" + program}); err != nil {
+		if err := write(folder, version, program, []string{"linux/amd64=" + program}); err != nil {
 			t.Fatal(err)
 		}
 		index, err := layout.ImageIndexFromPath(folder)
@@ -167,7 +167,7 @@ func TestWrite(t *testing.T) {
 	if first, again, other := digest("v1.0.0"), digest("v1.0.0"), digest("v1.0.1"); first != again || first == other {
 		t.Errorf("%s, %s and %s", first, again, other)
 	}
-	if err := write(t.TempDir(), "v1.0.0", []string{"linux/amd64=none"}); err == nil {
+	if err := write(t.TempDir(), "v1.0.0", program, []string{"linux/amd64=none"}); err == nil {
 		t.Error("a program that is not there is put into an image")
 	}
 }
