@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/evidence"
@@ -42,6 +44,15 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary 
 
 // SetMostBalances bounds the balances, and those that have left though they weren't full.
 func (r *Retrier) SetMostBalances(n int) { r.budgets.table.most, r.budgets.spent.most = n, n }
+
+// MistakeAnEnd reports the end of an attempt that a stream has never made, as a fault of the stream would.
+func MistakeAnEnd(made grpc.ClientStream) {
+	s := made.(*stream)
+	s.lock()
+	other := &streamAttempt{attempt: s.newest.attempt}
+	other.number = 99
+	s.decide(func() { s.attemptEnded(other, status.Error(codes.Unavailable, "of no attempt"), false) })
+}
 
 // SetMostMethods bounds the methods.
 func (r *Retrier) SetMostMethods(n int) { r.methods.most = n }
