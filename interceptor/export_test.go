@@ -45,6 +45,17 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary 
 // SetMostBalances bounds the balances, and those that have left though they weren't full.
 func (r *Retrier) SetMostBalances(n int) { r.budgets.table.most, r.budgets.spent.most = n, n }
 
+// Kept returns the bytes of memory that a stream has for what it has sent.
+func Kept(made grpc.ClientStream) (n int) {
+	s := made.(*stream)
+	s.lock()
+	defer s.mu.Unlock()
+	for _, b := range s.log.blocks {
+		n += cap(b.data)
+	}
+	return n + cap(s.log.newest.data) + cap(s.encoder.newest.data)
+}
+
 // MistakeAnEnd reports the end of an attempt that a stream has never made, as a fault of the stream would.
 func MistakeAnEnd(made grpc.ClientStream) {
 	s := made.(*stream)

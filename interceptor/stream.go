@@ -148,7 +148,7 @@ func (s *stream) SendMsg(m any) error {
 	t := s.committed.Load()
 	if t == nil {
 		var e encoded
-		why := s.encoder.encode(m, s.log.limit, &e) // before an inner interceptor can change m
+		why := s.encode(m, &e) // before an inner interceptor can change m
 		if why != decision.CommitUnsendable {
 			return s.sendKept(m, &e, why)
 		}
@@ -170,6 +170,15 @@ func (s *stream) SendMsg(m any) error {
 		s.noteWhole()
 	}
 	return nil
+}
+
+// encode encodes a message. Only the log keeps memory for it: a stream that is committed keeps none.
+func (s *stream) encode(m any, e *encoded) decision.Commit {
+	s.lock()
+	s.encoder.newest = s.log.newest
+	s.mu.Unlock()
+	defer func() { s.encoder.newest = block{} }()
+	return s.encoder.encode(m, s.log.limit, e)
 }
 
 // sendKept sends a message that is kept, unless why says that it can't be. The first attempt to which it is sent gets the application's own

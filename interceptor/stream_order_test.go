@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -277,4 +279,26 @@ func TestStreamOrder_AFaultEndsTheCall(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
+}
+
+// A committed stream keeps nothing of what it has sent, for its whole life.
+func TestStreamCommit_KeepsNoMemory(t *testing.T) {
+	for kind, desc := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, faults.Play(faults.Receive(1), faults.SendHeader(nil), faults.Pause(time.Hour)))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream := s.open(t, ctx, desc)
+				send(t, stream, strings.Repeat("x", 8000))
+				if n := interceptor.Kept(stream); n < 8000 {
+					t.Errorf("%d bytes are kept; want the message", n)
+				}
+				testkit.Must(stream.Header())(t)
+				if n := interceptor.Kept(stream); n > 0 {
+					t.Errorf("%d bytes are kept", n)
+				}
+			})
+		})
+	}
 }
