@@ -57,7 +57,8 @@ type script struct {
 	retryable []codes.Code
 	served    []served
 	moves     []move
-	alike     bool // attempts do not have their number
+	third     []move // of a third goroutine of the application
+	alike     bool   // attempts do not have their number
 }
 
 // served has the server's actions in an attempt. The last is also used for all further ones.
@@ -101,6 +102,9 @@ func (s *script) String() string {
 		fmt.Fprintf(&b, "  attempt %d: %v, then %v\n", i+1, a.does, a.end)
 	}
 	fmt.Fprintf(&b, "  application: %v", s.moves)
+	if len(s.third) > 0 {
+		fmt.Fprintf(&b, ", and beside that %v", s.third)
+	}
 	return b.String()
 }
 
