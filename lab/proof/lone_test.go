@@ -425,7 +425,7 @@ func playLone(t *testing.T, d *draws) string {
 	return described(l, func() string { return l.play(t) })
 }
 
-func TestLone(t *testing.T) { search(t, 300, 190, playLone) }
+func TestLone(t *testing.T) { search(t, 1000, 190, playLone) }
 
 // FuzzStream is TestLone with the fuzzer's bytes.
 func FuzzStream(f *testing.F) {
