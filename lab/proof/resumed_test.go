@@ -79,7 +79,7 @@ func (r *resumed) play(t *testing.T) string {
 		last := turn{messages: 1, after: ms}
 		server.On("*", append(steps, faults.Play(last.moves(len(steps)+1)...))...)
 		p := spec.Policy{Retry: &spec.Retry{
-			MaxAttempts: 9, Backoff: backoff.Config{Initial: ms, Max: 5 * ms, Multiplier: 2}, RetryableStatusCodes: []codes.Code{codes.Unavailable},
+			MaxAttempts: 5, Backoff: backoff.Config{Initial: ms, Max: 5 * ms, Multiplier: 2}, RetryableStatusCodes: []codes.Code{codes.Unavailable},
 			PerAttemptTimeout: r.slow, Budget: "NONE",
 		}}
 		set := testkit.Must(policy.Compile(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: p}}}))(t)
