@@ -209,7 +209,7 @@ func (s *stream) sendKept(m any, e *encoded, why decision.Commit) error {
 		s.whole = s.whole || !s.desc.ClientStreams
 		s.timeAttempts()
 		switch {
-		case s.committed.Load() != nil, t.resumes:
+		case t.resumes, s.committed.Load() != nil && (s.resume.next == nil || t.answered): // else a cut before the first message needs it
 		case why != decision.CommitNone:
 			s.commit(t, why)
 		case !s.log.keep(e):

@@ -116,6 +116,22 @@ func TestResume_SendMsgIsStillInside(t *testing.T) {
 	})
 }
 
+// Headers commit the stream while SendMsg is still inside. Until the first message, the request is kept for resumption.
+func TestResume_HeadersBeforeSendMsgReturns(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowSender{stream, time.Second} })
+		s.On(get,
+			faults.Play(faults.Receive(1), faults.SendHeader(nil), faults.Pause(5*time.Second), faults.Cut()),
+			faults.Play(faults.Receive(1), say("1")))
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+		go func() { _, _ = stream.Header() }()
+		send(t, stream, "from the start")
+		if got, err := receive(stream); fmt.Sprint(got) != "[1]" || err != io.EOF || s.retrier.Replayed() != 0 {
+			t.Errorf("%v, %v; want [1]", got, err)
+		}
+	})
+}
+
 // A server may answer, and cut the stream, before the request is sent.
 func TestResume_SentAfterwards(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
