@@ -11,8 +11,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -317,4 +319,33 @@ func TestStreamCommit_KeepsNoMemory(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A load balancer resets a watch after its first message, as AWS' does: the watch is resumed.
+func TestResume_AfterAReset(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		streams := 0
+		conn := speaking(t, mustNew(t, mustSet(t, config(plain()))), func(f *http2.Framer, frame http2.Frame) {
+			headers, ok := frame.(*http2.HeadersFrame)
+			if !ok {
+				return
+			}
+			streams++
+			if streams > 1 {
+				complete(f, headers.StreamID)
+				return
+			}
+			respond(f, headers.StreamID)
+			_ = f.WriteData(headers.StreamID, false, make([]byte, 5))
+			_ = f.WriteRSTStream(headers.StreamID, http2.ErrCodeProtocol)
+		})
+		next := func(last proto.Message) (proto.Message, bool) { return last, true }
+		stream := scene{conn: conn}.open(t, t.Context(), serverStream, interceptor.Resume(next))
+		send(t, stream, "x")
+		_ = stream.CloseSend()
+		if got, err := receive(stream); len(got) != 2 || err != io.EOF || streams != 2 {
+			t.Errorf("%q, %v after %d attempts; want two messages", got, err, streams)
+		}
+	})
 }
