@@ -69,24 +69,9 @@ func drawLone(d *draws) *lone {
 		l.moves[i].sends = l.moves[i].sends || l.moves[i].what == "header" && d.odds(40) // beside RecvMsg
 	}
 	l.drawDisorder(d)
-	return l
-}
-
-// drawDisorder makes the application use the stream in another order than usual: it waits for responses before it has sent the request. A third goroutine asks for headers or the context at any time.
-func (l *lone) drawDisorder(d *draws) {
-	if d.odds(35) && l.kind == serverStream {
-		l.together = !d.odds(15)
-		request := l.moves[:2:2]
-		rest := l.moves[2:]
-		at := d.below(len(rest) + 1)
-		request[0].after = apart(d, 3)
-		l.moves = slices.Concat(rest[:at], request, rest[at:])
-	}
-	for range d.below(3) {
-		l.third = append(l.third, move{what: one(d, "header", "context"), after: apart(d, 5)})
-	}
 	l.before = one(d, 0, 0, 2*ms+300*time.Microsecond, 30*ms+300*time.Microsecond)
 	l.bare = d.odds(8)
+	return l
 }
 
 // purse is a budget of so many permits.
