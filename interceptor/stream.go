@@ -237,6 +237,9 @@ func (s *stream) sendEnded() error {
 // CloseSend closes the application's side of this attempt and of later ones.
 func (s *stream) CloseSend() (err error) {
 	if t := s.committed.Load(); t != nil {
+		if t.resumes {
+			return nil
+		}
 		err = s.pass(t.stream.CloseSend)
 		s.noteWhole()
 		return err
