@@ -199,7 +199,7 @@ func Meanings() []Meaning {
 			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`, because the " +
 				"caller's cancellation arrives just before the deadline: within the last 5 ms, or the last tenth of the call's time if that " +
 				"is less.",
-			LookAt:    "The error, which names the last error of a server. Without one, no server responded.",
+			LookAt:    "The attempts in the log, and their errors. The call's error says if no server had returned one before the wait for another attempt.",
 			Change:    stopIt + "Set `perAttemptTimeout`, which asks another server while there is time. Raise `timeout` if it is too short.",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Give a service a longer deadline than its callers have: it would work for callers that have left.",
