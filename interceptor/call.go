@@ -252,12 +252,16 @@ func (c *call) answer(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)
-	if failure == nil {
+	switch {
+	case failure != nil:
+		c.noteGaveUp(end)
+		return failure
+	case end.FailsOK:
+		c.noteGaveUp(end)
+	default:
 		c.noteSucceeded(end)
-		return nil
 	}
-	c.noteGaveUp(end)
-	return failure
+	return nil
 }
 
 // noteGaveUp records in the incoming call that a call made in its context has given up.

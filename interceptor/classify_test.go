@@ -31,7 +31,7 @@ func (j *judge) classify(_ context.Context, _ string, reply any, err error) inte
 	j.asked++
 	j.mu.Unlock()
 	if m, ok := reply.(*wrapperspb.StringValue); ok && err == nil && m.GetValue() == "not yet" {
-		return interceptor.VerdictRetry
+		return interceptor.VerdictNotYet
 	}
 	switch status.Convert(err).Message() {
 	case "deadlock":

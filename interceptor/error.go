@@ -115,8 +115,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.cause(), e.last}
 }
 
-// failure returns the error for the caller. It is nil after success, and for a reply that means "not yet" but is not
-// retried.
+// failure returns the error for the caller. It is nil after success, and for a reply that was to be retried, but
+// was not.
 func (c *call) failure(end *attempts.End) *Error {
 	err := end.Err
 	if end.Answer == 0 && err == nil {

@@ -83,7 +83,7 @@ type Event struct {
 	WillRetry bool
 	Reason    policy.Reason
 	Delay     time.Duration // in CallEnd, the sum of the call's waits without a running attempt
-	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
+	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after", or "verdict"
 	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
 	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a

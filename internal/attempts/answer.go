@@ -117,14 +117,14 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	return admitting.Other
 }
 
-// isAnswer reports whether a result is a server's answer to the request: OK, or an error that speaks of the request. Only answers show how
-// fast a method is, and that an extra attempt has helped. Any other error may be that of a server that fails every request, also an
+// isAnswer reports whether a result is a server's answer to the request: OK, an error that speaks of the request, or what a classifier takes
+// for "not yet". A reply in which it has found a failure is none. Only answers show how fast a method is, and that an extra attempt has helped. Any other error may be that of a server that fails every request, also an
 // INTERNAL or UNKNOWN that isn't retried.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
-	case r.Foreign:
+	case r.Foreign, r.FailsOK():
 		return false
-	case r.Err == nil:
+	case r.Err == nil, r.Again && r.Well:
 		return true
 	case r.Final, is.Retryable:
 		return false

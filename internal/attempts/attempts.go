@@ -112,6 +112,18 @@ type Result struct {
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
 
+// heard returns the result as it counts for a breaker: a reply may tell a failure, and an error may only say "not yet".
+func (r *Result) heard() error {
+	switch {
+	case r.FailsOK():
+		return errFailedReply
+	case r.Again && r.Well:
+		return nil
+	default:
+		return r.Err
+	}
+}
+
 // unused reports whether the attempt costs nothing, since no server is known to have seen it.
 func (r *Result) unused() bool { return r.Foreign && !r.Inner }
 
@@ -136,7 +148,7 @@ type End struct {
 	Refusal  policy.Reason   // if a default timeout has ended the call: why no attempt followed a slow one; else ""
 	Commit   decision.Commit // if Reason is ReasonCommitted
 	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
-	Err      error           // of the response; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
+	Err      error           // of the response; nil: OK, or a reply that was to be retried if Reason says why it was not. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
 	Hedges   int              // those of Attempts that were sent in parallel with others
@@ -144,6 +156,7 @@ type End struct {
 	Answers  evidence.Summary // of the last decision
 	Pushback time.Duration    // what is left of the delay that the server has asked for; 0: none
 
+	FailsOK     bool // Err is nil, and a classifier has found a failure in the reply
 	Forbidden   bool // a server has said that the call is not to be retried, as one says that has given up itself
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 	Slow        bool // an attempt took longer than its own timeout, see [evidence.Limits]
@@ -179,6 +192,8 @@ var (
 	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
 	// errTimedOut is the result of an attempt that was too slow, whatever it returned later.
 	errTimedOut = timedOut.Err()
+	// errFailedReply stands for a reply with OK in which a classifier has found a failure.
+	errFailedReply = status.Error(codes.Unavailable, "a classifier has found a failure in the reply")
 	// errOverloaded is the error of a call that admission refuses.
 	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service responds too slowly for this call's deadline")
 	// ErrPanicked is the result of an attempt whose call was aborted, for breakers and observers.

@@ -107,6 +107,7 @@ type answer struct {
 	attempt int // 0: none
 	err     error
 	local   bool // it is the error of an ended context
+	failsOK bool // as in End
 }
 
 // Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over.

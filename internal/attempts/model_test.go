@@ -69,6 +69,7 @@ type model struct {
 }
 
 type modelAttempt struct {
+	failsOK   bool // a classifier has found a failure in its reply
 	began     time.Duration
 	heardIn   time.Duration // after which time, less the pauses
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
@@ -412,7 +413,11 @@ func (m *model) checkEnd() {
 	if (e.Last != nil) != (want != nil) || !errors.Is(e.Last, want) {
 		m.failf("10: the last that a server said is %v; want %v", e.Last, want)
 	}
-	end, wantEnd := "", map[bool]string{true: "E-", false: "E+"}[failed]
+	failsOK := e.Answer > 0 && m.attempts[e.Answer-1].failsOK
+	if e.FailsOK != failsOK {
+		m.failf("10: the answer tells a failure: %v; want %v", e.FailsOK, failsOK)
+	}
+	end, wantEnd := "", map[bool]string{true: "E-", false: "E+"}[failed || failsOK]
 	if i := slices.IndexFunc(m.told, func(s string) bool { return s[0] == 'E' }); i >= 0 {
 		end = m.told[i]
 	}

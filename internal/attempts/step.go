@@ -48,6 +48,7 @@ func (c *Call) conclude(now *Now) {
 	c.end.Waited = c.gap.total
 	c.end.Pushback = max(c.floor-at, 0)
 	c.end.Forbidden = c.ending.forbidden
+	c.end.FailsOK = c.ending.answer.failsOK
 	failed := c.end.Err != nil || c.end.Answer == 0
 	if failed && c.ending.lastServerError.attempt != c.end.Answer {
 		c.end.Last = c.ending.lastServerError.err
@@ -56,7 +57,7 @@ func (c *Call) conclude(now *Now) {
 		return
 	}
 	how := budget.EventCallSucceeded
-	if failed {
+	if failed || c.end.FailsOK {
 		how = budget.EventCallFailed
 	}
 	c.set.Budget.Observe(clock.Time(at), how)
