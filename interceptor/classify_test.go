@@ -225,7 +225,9 @@ func TestClassifier_Delay(t *testing.T) {
 		}
 		return v
 	}
-	limited := func(seconds string) testserver.Step { return down().Trailer(metadata.Pairs("x-ratelimit-reset", seconds)) }
+	limited := func(seconds string) testserver.Step {
+		return down().Trailer(metadata.Pairs("x-ratelimit-reset", seconds))
+	}
 	for name, row := range map[string]struct {
 		step   testserver.Step
 		waits  string

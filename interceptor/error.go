@@ -50,6 +50,8 @@ type Error struct {
 	err  error  // the one that the caller gets
 	last error  // the last one of a server, if that is another one; else nil
 	note string // about the deadline, or ""
+
+	gaveUp bool // the call has given up in an incoming call, whose handler may return this error
 }
 
 // Error returns the text of the last attempt's error, with a server's last error if the first hides it.
