@@ -107,6 +107,7 @@ type answer struct {
 	attempt int // 0: none
 	err     error
 	local   bool // it is the error of an ended context
+	unsent  bool // the attempt never left this client
 	failsOK bool // as in End
 }
 
@@ -183,7 +184,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 		c.connect = Never // there was a connection: the next wait for one is another
 	}
 	if r.Err != nil && !r.Local && c.state != chosen && a.cancelled != outrun {
-		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
+		c.ending.lastServerError = answer{attempt: a.number, err: r.Err, unsent: r.Unsent}
 	}
 	if r.Unsent {
 		c.ledger.spare, a.held.permit = a.held.permit, permit{}

@@ -355,7 +355,7 @@ func (m *model) followed(n int) bool {
 // ended records the effects of the end of an attempt.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
 	if r.Err != nil && !r.Local && m.answer == 0 && a.cancelled != outrun {
-		m.said, m.saidBy = r.Err, n
+		m.said, m.saidBy, m.saidUnsent = r.Err, n, r.Unsent
 	}
 	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local
 	a.failsOK = r.Again && !r.Well && r.Err == nil

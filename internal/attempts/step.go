@@ -28,6 +28,7 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
+	c.endUnconnected()
 	refusal := policy.Reason("") // the reason for which a slow attempt ran into the deadline
 	if c.ending.reason == policy.ReasonDeadlineExceeded {
 		refusal = c.ending.lastRefusal
@@ -61,4 +62,14 @@ func (c *Call) conclude(now *Now) {
 		how = budget.EventCallFailed
 	}
 	c.set.Budget.Observe(clock.Time(at), how)
+}
+
+// endUnconnected ends a call at its deadline with not_connected and the error of its last connection, if it has made none. Otherwise chance
+// would choose between two codes: whether the wait for a connection has ended by then, or an attempt was sent and waited in gRPC.
+func (c *Call) endUnconnected() {
+	last := c.ending.lastServerError
+	answered := c.ending.answer.attempt != 0 && !c.ending.answer.local
+	if c.ending.reason == policy.ReasonDeadlineExceeded && !c.ending.reached && last.unsent && !answered {
+		c.ending.answer, c.ending.reason = last, policy.ReasonNotConnected
+	}
 }
