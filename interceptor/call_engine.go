@@ -34,6 +34,7 @@ func (c *call) deciding() bool { return c.engineState != nil }
 // stream is nil for a unary call.
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine(new(engineState))
+	c.set.ServerStreams = stream != nil && stream.ServerStreams
 	c.set.Stream, c.set.NeverSlow = stream != nil, stream != nil && stream.ClientStreams
 	if c.reasonGone(attempts.Now{Wall: time.Now(), Closed: closed(c.cc)}) == "" {
 		c.setGates()

@@ -19,8 +19,8 @@ import (
 
 // inboundCall is an incoming call whose handler makes calls.
 type inboundCall struct {
-	marks  atomic.Int64 // how many methods gaveUp has: most calls need no lock
-	mu     sync.Mutex   // guards changes of marks, and below
+	marks  atomic.Int64             // how many methods gaveUp has: most calls need no lock
+	mu     sync.Mutex               // guards changes of marks, and below
 	gaveUp map[string]time.Duration // by method: when the last of its calls gave up
 	over   bool
 }

@@ -122,6 +122,7 @@ func openStream(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *atte
 // begin makes the first attempt, and others if that can't be opened.
 func (s *stream) begin(options *attemptOptions) {
 	step := s.startEngine(s.desc, attempts.Now{At: s.start})
+	s.set.Resumes = s.resume.next != nil
 	if step.Over {
 		s.conclude(nil)
 		return

@@ -45,23 +45,25 @@ type Now struct {
 
 // Settings are the settings of a call. Breaker, Admission and Method may be nil.
 type Settings struct {
-	Policy      *policy.Policy
-	MaxAttempts int           // caps the policy's; 0: none
-	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
-	ByDefault   bool          // Deadline is that of the default timeout, for a call that came without one
-	InSequence  bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	Stream      bool          // attempts are timed only from Await on
-	NeverSlow   bool          // the application sends a stream: neither the per-attempt timeout nor the hedging delay applies
-	Observe     bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
-	Safe        bool          // the method is idempotent
-	InRetry     bool          // the call is part of an inbound call that is itself a retry
-	Connect     ConnectWait
-	Budget      budget.Budget
-	Slots       Slots
-	Breaker     Gate
-	Admission   admitting.Gate
-	Enforced    bool // admission may refuse the call; else it says that it would
-	Method      Method
+	Policy        *policy.Policy
+	MaxAttempts   int           // caps the policy's; 0: none
+	Deadline      time.Duration // of the whole call, on the budgets' clock; Never: none
+	ByDefault     bool          // Deadline is that of the default timeout, for a call that came without one
+	InSequence    bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
+	Stream        bool          // attempts are timed only from Await on
+	ServerStreams bool          // the response is a stream
+	Resumes       bool          // and one that is resumed when it is cut: a watch, which may be quiet
+	NeverSlow     bool          // the application sends a stream: neither the per-attempt timeout nor the hedging delay applies
+	Observe       bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
+	Safe          bool          // the method is idempotent
+	InRetry       bool          // the call is part of an inbound call that is itself a retry
+	Connect       ConnectWait
+	Budget        budget.Budget
+	Slots         Slots
+	Breaker       Gate
+	Admission     admitting.Gate
+	Enforced      bool // admission may refuse the call; else it says that it would
+	Method        Method
 }
 
 // MaxOutage is the age of an outage at which calls stop waiting for a connection. The wait is meant for restarts: DialOptions' delays

@@ -156,8 +156,6 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	c.beginStep(&step)
 	if c.removeRunning(n, now.At) {
-		c.endedSlow = !r.Foreign && c.outlasted(&c.ended, now.At)
-		c.ending.slow = c.ending.slow || c.endedSlow
 		c.endAttempt(&step, &c.ended, &r, now)
 	}
 	c.completeStep(&step, &now)
@@ -192,6 +190,8 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	c.ending.reached = c.ending.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
 	is := decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
+	c.endedSlow = !r.Foreign && !c.quiet(a, r, is) && c.outlasted(a, now.At)
+	c.ending.slow = c.ending.slow || c.endedSlow
 	c.learn(a, r, is, lost, now.At)
 	switch {
 	case lost:
