@@ -83,13 +83,13 @@ type Event struct {
 	WillRetry bool
 	Reason    policy.Reason
 	Delay     time.Duration // in CallEnd, the sum of the call's waits without a running attempt
-	Pushback  string        // the source of the delay: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after", or a classifier's "verdict"
+	Pushback  string        // the delay's source: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after", "verdict" (a classifier's)
 	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
 	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a
 	// quarter of the call's time. A stream's attempt is measured until its first message. The silence of a server stream isn't slow by a
-	// quarter of the call's time, since a watch may be quiet, nor at all with [Resume]. An attempt that no server has seen isn't slow. In CallEnd
-	// it says that one of the call's attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
+	// quarter of the call's time, since a watch may be quiet, nor at all with [Resume]. An attempt that no server has seen isn't slow. In
+	// CallEnd it says that one of the call's attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
 	SlowAttempt bool
 
 	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/runbook.md).
