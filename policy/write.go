@@ -22,7 +22,7 @@ import (
 
 // write returns a config as the text of a policy file, in JSON. The error has what can't be written as the file has it.
 func write(c Config) ([]byte, error) {
-	report := document.NewReport("")
+	report := document.NewReport(newSource)
 	var text bytes.Buffer
 	w := writer{report: report, text: &text}
 	w.value("", reflect.ValueOf(c))
