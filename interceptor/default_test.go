@@ -167,11 +167,13 @@ func TestDefault_Refused(t *testing.T) {
 		{names("/a.B/C/D"), quiet, `interceptor: DefaultPolicy.Idempotent[0]: "/a.B/C/D"` + form},
 		{names(get, list, get), quiet, `interceptor: policy.New: methodConfig[1].name[2]: "` + get + `": is named by methodConfig[1].name[0] too; only one entry may have it`},
 		{
-			interceptor.DefaultPolicy{RetryPolicy: policy.RetryPolicy{PerAttemptTimeout: -time.Second}}, quiet,
+			interceptor.DefaultPolicy{RetryPolicy: policy.RetryPolicy{PerAttemptTimeout: -time.Second}},
+			quiet,
 			`interceptor: policy.New: methodConfig[0].retryPolicy.perAttemptTimeout: "-1s": must be more than 0s`,
 		},
 		{
-			interceptor.DefaultPolicy{RetryPolicy: policy.RetryPolicy{MaxAttempts: 1}}, quiet,
+			interceptor.DefaultPolicy{RetryPolicy: policy.RetryPolicy{MaxAttempts: 1}},
+			quiet,
 			"interceptor: policy.New: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2, since it counts the first attempt; for one attempt leave the policy out",
 		},
 		{interceptor.DefaultPolicy{}, nil, "interceptor: New: option 0 is nil"},

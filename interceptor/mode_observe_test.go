@@ -21,8 +21,8 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
-	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )

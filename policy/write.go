@@ -98,7 +98,7 @@ func (w writer) object(path string, v reflect.Value, zeros bool) {
 func (w writer) field(path string, of reflect.Type, v reflect.Value) {
 	switch {
 	case of == reflect.TypeFor[MethodConfig]() && v.Type() == reflect.TypeFor[[]string]():
-		w.names(path, v.Interface().([]string))
+		w.names(path, v)
 	case path == "loadBalancingConfig":
 		text := v.String()
 		if !json.Valid([]byte(text)) {
@@ -122,9 +122,10 @@ func (w writer) list(path string, v reflect.Value) {
 }
 
 // names writes full names of methods.
-func (w writer) names(path string, names []string) {
+func (w writer) names(path string, names reflect.Value) {
 	w.text.WriteByte('[')
-	for i, name := range names {
+	for i := range names.Len() {
+		name := names.Index(i).String()
 		service, method := lookup.Split(name)
 		if name != "/" && (service == "" || name != "/"+service+"/"+method || strings.Contains(method, "/")) {
 			w.report.Errorf(fmt.Sprintf("%s[%d]", path, i), name, `must be "/service/method", "/service/" or "/"`)
