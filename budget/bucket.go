@@ -20,10 +20,15 @@ const (
 	RefillTime = 5 * time.Minute
 	// Window is how long a success adds to what the bucket can hold.
 	Window = 5 * time.Second
+	// AllFail is how many attempts in a row fail before retries wait for a success.
+	AllFail = 5
+	// Probe is how long nothing was sent before a waiting call asks the server itself.
+	Probe = 200 * time.Millisecond
 )
 
 // BucketConfig is a retry budget: a bucket, full at first. Each successful call adds PerSuccess, and time alone fills the bucket in
-// [RefillTime]. A retry costs 1, and an attempt after a slow one costs SlowCost. A successful retry or hedge refunds Refund times its
+// [RefillTime]. A retry costs 1, and so does an attempt after a slow one that later ones have overtaken. Any other attempt after a slow one
+// costs SlowCost. A successful retry or hedge refunds Refund times its
 // cost. So it pays for itself and for the next ones, and if none succeeds, the bucket runs out.
 //
 // The bucket holds Size, or, for busy clients, what the successes of the last [Window] add, if that is more. Refunds fill it further, up to
@@ -75,22 +80,44 @@ func (c BucketConfig) budget() Budget {
 // take the lock.
 type bucketBudget struct {
 	successes counter      // since the start
+	failed    atomic.Int64 // attempts in a row
+	told      atomic.Int64 // when the last one failed, or a probe was sent
 	slotEnd   atomic.Int64 // the end of the newest slot of recent; written under mu
 
 	_ [128]byte // failing calls write below, all calls read above
 
-	mu     sync.Mutex // guards all below
-	config BucketConfig
-	recent recent // successes of the last window
-	tokens int64
-	filled time.Duration // until when time has filled the bucket, to the millionth of a retry
-	earned int64         // successes that have added their part
+	mu        sync.Mutex // guards all below
+	config    BucketConfig
+	recent    recent // successes of the last window
+	tokens    int64
+	returning int64 // how many calls that have waited may return
+	base      int64
+	last      time.Duration // a waiting call returned
+	filled    time.Duration // until when time has filled the bucket, to the millionth of a retry
+	earned    int64         // successes that have added their part
 }
 
 // Observe implements [Budget]. A success's part is added when it is needed.
 func (b *bucketBudget) Observe(now time.Time, e Event) {
 	at := clock.At(now)
-	if e != EventCallSucceeded {
+	switch e {
+	case EventAttemptFailed:
+		b.failed.Add(1)
+		b.told.Store(int64(at))
+		return
+	case EventCallSucceeded, EventAnswered:
+	default:
+		return
+	}
+	if b.failed.Load() > 0 && b.failed.Swap(0) >= AllFail { // the first success after an outage
+		b.mu.Lock()
+		b.advance(at)
+		b.tokens = max(b.tokens, micro(1))
+		b.returning = 1
+		b.base = b.successes.sum()
+		b.mu.Unlock()
+	}
+	if e == EventAnswered {
 		return
 	}
 	if int64(at) >= b.slotEnd.Load() {
@@ -107,14 +134,54 @@ func (b *bucketBudget) Allow(now time.Time, c Cause) (ended func(time.Time, End)
 	defer b.mu.Unlock()
 	b.advance(clock.At(now))
 	cost := micro(1)
-	if c != CauseFailure {
+	if c.Dear() {
 		cost = micro(b.config.SlowCost)
 	}
+	waited := c == CauseWaited
 	if cost > b.tokens {
 		return nil, false
 	}
+	if b.failed.Load() >= AllFail && !c.slow() {
+		at := int64(clock.At(now))
+		if !waited || at-b.told.Load() < int64(Probe) {
+			return nil, false
+		}
+		b.told.Store(at) // nobody else finds out
+		b.tokens -= cost
+		return func(now time.Time, how End) { b.attemptEnded(now, cost, how) }, true
+	}
+	if waited {
+		n := b.successes.sum()
+		if b.returning < 1 && n > b.base && clock.At(now)-b.last >= Probe {
+			b.returning = 1
+		}
+		b.base = n
+		if b.returning < 1 {
+			return nil, false
+		}
+	}
 	b.tokens -= cost
+	if waited {
+		b.returning--
+		b.last = clock.At(now)
+		return func(now time.Time, how End) {
+			b.attemptEnded(now, cost, how)
+			if how != EndFailed {
+				b.mu.Lock()
+				b.returning += 2
+				b.mu.Unlock()
+			}
+		}, true
+	}
 	return func(now time.Time, how End) { b.attemptEnded(now, cost, how) }, true
+}
+
+// Waits reports whether a call may wait for its retry: everything fails, and something has succeeded in the last [Window].
+func (b *bucketBudget) Waits(now time.Time) bool {
+	if b.failed.Load() < AllFail {
+		return false
+	}
+	return true
 }
 
 // attemptEnded gives back what an extra attempt of this cost has earned.

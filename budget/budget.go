@@ -58,6 +58,7 @@ const (
 	EventAttemptFailed Event = iota + 1
 	EventCallSucceeded       // a call ended with OK
 	EventCallFailed          // a call ended with another status
+	EventAnswered            // an attempt brought an error about the request, or a stream's first message
 )
 
 // Cause says why an extra attempt is sent.
@@ -66,9 +67,16 @@ type Cause uint8
 // Causes of an extra attempt. Treat an unknown one as CauseSlow. An attempt that follows one that never left this client needs no
 // permission, because it adds no load.
 const (
-	CauseFailure Cause = iota + 1 // an attempt has failed
-	CauseSlow                     // an attempt takes longer than its timeout or the hedging delay: the server may work on both
+	CauseFailure   Cause = iota + 1 // an attempt has failed
+	CauseSlow                       // an attempt takes longer than its timeout or the hedging delay: the server may work on both
+	CauseWaited                     // an attempt has failed, and then the call has waited for a success
+	CauseOvertaken                  // the same, but a later attempt has been answered meanwhile, and the last responses weren't slow: only this one is
 )
+
+// Dear reports whether the attempt costs more than a retry of a failure: all servers may be slow.
+func (c Cause) Dear() bool { return c != CauseFailure && c != CauseWaited && c != CauseOvertaken }
+
+func (c Cause) slow() bool { return c == CauseSlow || c == CauseOvertaken }
 
 // End says how an extra attempt has ended.
 type End uint8

@@ -91,6 +91,12 @@ func (b *balance) Allow(now time.Time, c budget.Cause) (ended func(time.Time, bu
 	}, true
 }
 
+// Waits reports whether a call may wait until the budget pays.
+func (b *balance) Waits(now time.Time) bool {
+	w, ok := b.budget.(interface{ Waits(now time.Time) bool })
+	return ok && w.Waits(now)
+}
+
 // timeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, if time adds nothing, or for a budget
 // of WithBudget.
 func (b *balance) timeToRetry(now time.Time) time.Duration {

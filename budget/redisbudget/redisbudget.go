@@ -216,7 +216,7 @@ func (b *leased) Allow(now time.Time, c budget.Cause) (ended func(time.Time, bud
 
 // cost returns the cost of an extra attempt, in millionths.
 func (b *leased) cost(c budget.Cause) int64 {
-	if c == budget.CauseFailure {
+	if !c.Dear() {
 		return token
 	}
 	return int64(math.Round(b.config.Bucket.SlowCost * token))

@@ -99,8 +99,8 @@ func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: !r.Foreign && c.inTime(a)}, now.At)
 }
 
-// inTime reports whether an attempt was answered within its own timeout, if it has one. In an overload, later answers would pay for
-// the next attempts.
+// inTime reports whether an attempt was answered within its own timeout or, without one, within a quarter of the call's time. In an
+// overload, later answers would pay for the next attempts.
 func (c *Call) inTime(a *attempt) bool {
 	return c.ownTimeout() == 0 || a.speed == evidence.Fast
 }

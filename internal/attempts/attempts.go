@@ -94,8 +94,11 @@ type Method interface {
 	Answered(now time.Duration, a evidence.Answer)    // an attempt, at its first message, or at its end
 	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
-	Evidence() evidence.Evidence // what the last answers show
-	Quantile() time.Duration     // of the latency, as the policy asks; 0: unknown
+	Evidence() evidence.Evidence              // what the last answers show
+	Failed(now time.Duration)                 // an attempt
+	FailsFor(now time.Duration) time.Duration // since its first failure after its last answer
+	AnsweredSince(began time.Duration) bool   // an attempt that began at this time or later was answered
+	Quantile() time.Duration                  // of the latency, as the policy asks; 0: unknown
 }
 
 // Result is the result of an attempt.

@@ -163,6 +163,12 @@ func (k modelMethod) Evidence() evidence.Evidence {
 	return k.shows
 }
 
+func (k modelMethod) AnsweredSince(time.Duration) bool { return false }
+
+func (k modelMethod) Failed(time.Duration) {}
+
+func (k modelMethod) FailsFor(time.Duration) time.Duration { return 0 }
+
 func (k modelMethod) Outlasted(_, least time.Duration) {
 	k.took(least)
 	k.called()

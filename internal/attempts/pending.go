@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -29,8 +30,16 @@ type pending struct {
 	state    pendingState
 	decision decision.Decision
 	due      time.Duration
+	unpaid   unpaid
 	since    time.Duration // when it was disconnected
 	look     time.Duration // when the channel is checked again, while disconnected
+}
+
+// unpaid is the wait of an attempt for which the budget does not pay yet. The zero value is none.
+type unpaid struct {
+	until time.Duration // when it gives up
+	cause budget.Cause
+	asks  decision.Backoff
 }
 
 type pendingState uint8
@@ -123,6 +132,32 @@ func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 func (c *Call) setPending(d decision.Decision, now Now) {
 	c.pending.state, c.pending.decision = waiting, d
 	c.pending.due = later(now.At, d.Delay)
+	if c.unpaid {
+		c.unpaid = false
+		c.waitForBudget(now, budget.CauseWaited)
+	}
+}
+
+// waitForBudget lets the pending attempt ask the budget when it is due.
+func (c *Call) waitForBudget(now Now, cause budget.Cause) {
+	c.pending.unpaid.until = min(later(now.At, c.set.Connect.Longest), c.latest())
+	c.pending.unpaid.cause = cause
+}
+
+// askEvery is the shortest time between two questions: jitter may draw a wait of 0.
+const askEvery = 10 * time.Millisecond
+
+// askAgain returns "" if the pending attempt, for which the budget does not pay, waits for another backoff.
+func (c *Call) askAgain(now Now) policy.Reason {
+	u := &c.pending.unpaid
+	b := decision.BackoffOf(c.set.Policy)
+	delay := max(b.Delay(u.asks.Retries, u.asks.Previous, now.Chance), askEvery)
+	u.asks = decision.Backoff{Retries: u.asks.Retries + 1, Previous: delay}
+	c.pending.due = later(now.At, delay)
+	if c.pending.due > u.until {
+		return policy.ReasonBudgetExhausted
+	}
+	return ""
 }
 
 // launch sends the pending attempt if it is due and not refused, or first cancels the attempt that it replaces.
@@ -169,6 +204,9 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 		step.Cancel = append(step.Cancel, old.number)
 		return ""
 	}
+	if p.unpaid.until != 0 && !c.ledger.allowExtra(now.At, p.unpaid.cause, false) {
+		return c.askAgain(now)
+	}
 	if reason, _ := c.ledger.allow(c.used.sent+1, now.At, c.timeLeft(now.At)); reason != "" {
 		return reason
 	}
@@ -209,7 +247,12 @@ func (c *Call) lookAtChannel(now Now) {
 	if !now.Down {
 		if p.state == disconnected {
 			p.state = waiting
-			p.due = max(p.due, later(now.At, c.spread(now)))
+			b := decision.BackoffOf(c.set.Policy)
+			p.due = max(p.due, later(now.At, b.Delay(0, 0, now.Chance)))
+			if c.ledger.pending.permit.ended == nil { // an attempt that was never sent was free
+				c.ledger.pending.permit = permit{}
+				c.waitForBudget(now, budget.CauseFailure)
+			}
 		}
 		return
 	}
@@ -227,21 +270,6 @@ func (c *Call) lookAtChannel(now Now) {
 	if now.At >= p.look {
 		p.look = later(now.At, decision.BackoffOf(c.set.Policy).Initial)
 	}
-}
-
-// spread returns how long the pending attempt still waits when the channel is back: a multiple of its wait for the channel. So
-// calls that have begun one after the other in an outage return one after the other, over a longer time. The result is at most
-// a call's longest wait for the channel, and leaves half of the time before the deadline.
-func (c *Call) spread(now Now) time.Duration {
-	const times, least = 10, 0.25 // the first ones add less than a quarter to the load before the outage
-	longest := c.set.Connect.Longest
-	if latest := c.latest(); latest != Never {
-		longest = min(longest, max(latest-now.At, 0)/2)
-	}
-	if waited := now.At - c.pending.since; waited < longest/times {
-		longest = times * waited
-	}
-	return time.Duration((least + (1-least)*now.Chance) * float64(longest))
 }
 
 // nextWake returns the time at which the call must be woken, whether the channel can also change anything, and whether an attempt

@@ -28,8 +28,11 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 		c.used.announced = true
 		d.Retry = false
 	case d.Retry:
-		if reason := c.takeRoom(d, is, now.At); reason != "" {
-			d = d.Refused(reason)
+		if reason := c.takeRoom(d, is, c.overtaken(n, s.Evidence), now.At); reason != "" {
+			c.unpaid = reason == policy.ReasonBudgetExhausted && !is.TimedOut && c.budgetWaits(now.At)
+			if !c.unpaid {
+				d = d.Refused(reason)
+			}
 		}
 	}
 	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
@@ -70,6 +73,13 @@ func (c *Call) evidence() evidence.Evidence {
 	return c.set.Method.Evidence()
 }
 
+// overtaken reports whether a later attempt than attempt n was answered, while no answer is slow: then only this attempt is slow, and not
+// the method.
+func (c *Call) overtaken(n int, shown evidence.Evidence) bool {
+	a := c.findAttempt(n)
+	return a != nil && c.set.Method != nil && shown.Slow == 0 && c.set.Method.AnsweredSince(c.timedFrom(a))
+}
+
 // limitsOf returns how long the answer to attempt n may take, which runs or has just ended.
 func (c *Call) limitsOf(n int) evidence.Limits {
 	a := c.findAttempt(n)
@@ -85,12 +95,15 @@ func (c *Call) limitsOf(n int) evidence.Limits {
 
 // takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit. It takes both or
 // nothing, and returns the reason for nothing, or "".
-func (c *Call) takeRoom(d decision.Decision, is decision.Class, at time.Duration) policy.Reason {
+func (c *Call) takeRoom(d decision.Decision, is decision.Class, overtaken bool, at time.Duration) policy.Reason {
 	if d.Delay > 0 && !c.ledger.takeSlot() {
 		return policy.ReasonTooManyWaiting
 	}
 	cause := budget.CauseFailure
-	if is.TimedOut {
+	switch {
+	case is.TimedOut && overtaken:
+		cause = budget.CauseOvertaken
+	case is.TimedOut:
 		cause = budget.CauseSlow
 	}
 	if !c.ledger.allowExtra(at, cause, is.Unsent) {
@@ -100,6 +113,15 @@ func (c *Call) takeRoom(d decision.Decision, is decision.Class, at time.Duration
 	return ""
 }
 
+// budgetWaits reports whether everything fails, so that a retry waits until something succeeds.
+func (c *Call) budgetWaits(at time.Duration) bool {
+	w, ok := c.set.Budget.(interface{ Waits(now time.Time) bool })
+	return ok && c.set.Connect.Longest > 0 && (c.set.Method == nil || c.set.Method.FailsFor(at) <= 5*time.Second) && w.Waits(clock.Time(at)) && c.ledger.takeSlot()
+}
+
 func (c *Call) reportFailure(at time.Duration) {
+	if c.set.Method != nil {
+		c.set.Method.Failed(at)
+	}
 	c.set.Budget.Observe(clock.Time(at), budget.EventAttemptFailed)
 }

@@ -152,6 +152,12 @@ func (k known) Quantile() time.Duration {
 
 func (k known) Evidence() evidence.Evidence { return k.shows }
 
+func (k known) AnsweredSince(time.Duration) bool { return false }
+
+func (k known) Failed(time.Duration) {}
+
+func (k known) FailsFor(time.Duration) time.Duration { return 0 }
+
 func (k known) Outlasted(_, least time.Duration) { k.record(least) }
 
 func (k known) Answered(_ time.Duration, a evidence.Answer) {

@@ -296,6 +296,9 @@ type known struct{ shows evidence.Evidence }
 
 func (known) Answered(time.Duration, evidence.Answer) {}
 func (known) Outlasted(_, _ time.Duration)            {}
+func (known) Failed(time.Duration)                    {}
+func (known) FailsFor(time.Duration) time.Duration    { return 0 }
+func (known) AnsweredSince(time.Duration) bool        { return false }
 
 // Evidence returns what the question says.
 func (k known) Evidence() evidence.Evidence { return k.shows }

@@ -72,7 +72,8 @@ func (c *call) startCall() {
 	l := c.link
 	c.set = attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
-		Safe: l.safe, InRetry: c.parent != nil && c.parent.number > 1,
+		Connect: attempts.ConnectWait{Longest: l.policy.MaxConnectionWait()},
+		Safe:    l.safe, InRetry: c.parent != nil && c.parent.number > 1,
 		Budget: l.budgets.balanceOf(c.client), Slots: &l.retriers.slots[c.client],
 		Method: l.knownMethod(c.client, c.start), Admission: l.gate(c.client), Enforced: true,
 	}

@@ -23,12 +23,12 @@ func TestOverloadPage_Numbers(t *testing.T) {
 	if b.Size == 0 || b.Refund != 2 || b.SlowCost != b.Size || evidence.CallPart != 4 || evidence.MostSlow*5 != evidence.Remembered {
 		t.Errorf("a bucket of %+v, %d of %d: the sentences must be others", b, evidence.MostSlow, evidence.Remembered)
 	}
-	rules := fmt.Sprintf("Each target has a retry budget of %v. A successful call adds %v. A retry costs 1, an attempt after a slow one %v. "+
-		"A successful retry refunds twice its cost, up to %v. Another attempt follows a slow one only while at most %d of the method's last %d "+
-		"responses were slow. While all %[6]d were very slow, nothing is retried. Slow means longer than the attempt's own timeout.",
-		b.Size, b.PerSuccess, b.SlowCost, b.RefundSize, evidence.MostSlow, evidence.Remembered)
-	if n := len(strings.Fields(rules)); n > 70 {
-		t.Errorf("the rules have %d words; want at most 70", n)
+	rules := fmt.Sprintf("Each target has a retry budget of %v. A successful call adds %v. A retry costs 1, an attempt after a slow one %v, or 1 if later "+
+		"calls overtook it and none of %d was slow. A successful retry refunds twice its cost, up to %v. With over %d slow responses of "+
+		"%[4]d, no attempt follows a slow one; with %[4]d very slow, none any. Slow means longer than the attempt's own timeout.",
+		b.Size, b.PerSuccess, b.SlowCost, evidence.Remembered, b.RefundSize, evidence.MostSlow)
+	if n := len(strings.Fields(rules)); n > 75 {
+		t.Errorf("the rules have %d words; want at most 75", n)
 	}
 	const busy, quiet, fleet, added, size = 100, 20, 100, 0.5, 20 // calls a second, processes, and the numbers of two remedies
 	successes := budget.Window.Seconds()
