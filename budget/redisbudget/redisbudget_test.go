@@ -77,8 +77,8 @@ func open(t *testing.T, p *pool, change func(*Config)) (*leased, func(budget.Cau
 	synctest.Wait()
 	b := pool.own
 	return b, func(c budget.Cause) bool {
-		_, ok := b.Allow(time.Now(), c)
-		return ok
+		answer, _ := b.Allow(time.Now(), c)
+		return answer == budget.Yes
 	}
 }
 
@@ -94,9 +94,9 @@ func TestBudget(t *testing.T) {
 		}
 		time.Sleep(hurry)
 		synctest.Wait()
-		ended, ok := b.Allow(time.Now(), retry)
-		if !ok || ask(retry) {
-			t.Fatalf("allowed: %v; want one from the lease", ok)
+		answer, ended := b.Allow(time.Now(), retry)
+		if answer != budget.Yes || ask(retry) {
+			t.Fatalf("allowed: %v; want one from the lease", answer == budget.Yes)
 		}
 		ended(time.Now(), budget.EndHelped) // which returns it
 		if s := b.State(time.Now()); s != (budget.State{Balance: 1, Capacity: 1}) {

@@ -42,7 +42,6 @@ type Call struct {
 	connect time.Duration // the end of the wait for a connection; Never: not begun
 	gap     gap
 	ending  ending
-	unpaid  bool // the attempt just decided on waits for its budget
 
 	endedSlow bool // see EndedSlow
 

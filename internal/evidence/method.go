@@ -5,6 +5,7 @@
 package evidence
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,11 @@ type Method struct {
 const tick = time.Millisecond
 
 // NewMethod returns a method without knowledge.
-func NewMethod() *Method { return new(Method) }
+func NewMethod() *Method {
+	m := new(Method)
+	m.newest.Store(math.MinInt64 / 2)
+	return m
+}
 
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
 const mostQuantiles = 8
@@ -97,9 +102,7 @@ func (k *Known) Any() bool { return k.method != nil }
 // Answered implements attempts.Method.
 func (k *Known) Answered(now time.Duration, a Answer) {
 	k.method.answers.Record(a.Speed)
-	if k.method.failing.Load() != 0 {
-		k.method.failing.Store(0)
-	}
+	k.Recovered()
 	if old := k.method.newest.Load(); int64(a.Began)-old >= int64(tick) {
 		k.method.newest.CompareAndSwap(old, int64(a.Began)) // whoever comes first: they began together
 	}
@@ -129,6 +132,13 @@ func (k *Known) Quantile() time.Duration {
 		return 0
 	}
 	return k.latency.Quantile()
+}
+
+// Recovered implements attempts.Method.
+func (k *Known) Recovered() {
+	if k.method.failing.Load() != 0 {
+		k.method.failing.Store(0)
+	}
 }
 
 // Failed implements attempts.Method.
