@@ -145,6 +145,7 @@ func TestBudgetsComeBackNoFuller(t *testing.T) {
 				fails := func() (extra int) {
 					for range 3 {
 						s.call(1, func() error { extra++; return refuse() })
+						s.call(1, notFoundError)
 					}
 					return extra - 3
 				}
@@ -169,6 +170,9 @@ func TestBudgetsComeBackNoFuller(t *testing.T) {
 		})
 	}
 }
+
+// notFoundError says that the server answers, which fills no bucket: not everything fails.
+func notFoundError() error { return status.Error(codes.NotFound, "no such order") }
 
 // healed makes successful calls, which fill a bucket.
 func healed(s manyTargets, calls int) {
@@ -198,6 +202,7 @@ func TestBudgetsHeldByACall(t *testing.T) {
 		}
 		close(goOn)
 		time.Sleep(time.Second)
+		s.call(1, notFoundError)
 		s.call(1, refuse)
 		if b := s.of(1); b == nil || b.Granted != 4 || b.Refused != 1 || attempts.Load() != 4 {
 			t.Errorf("%+v after %d attempts; want 4 granted to both calls together, and one refused", b, attempts.Load())
@@ -262,6 +267,7 @@ func TestWithBudget_None(t *testing.T) {
 			s.call(1, succeed)
 		}()
 		panics = false
+		s.call(1, notFoundError)
 		s.call(1, refuse)
 		if b := s.of(1); b == nil || b.Granted != 0 || b.Refused != 1 {
 			t.Errorf("%+v; want a retry refused", b)

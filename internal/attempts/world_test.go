@@ -459,6 +459,8 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			pl.set.NeverSlow = true
 		case "observe":
 			pl.set.Observe = true
+		case "later":
+			pl.later = number(value)
 		case "max":
 			pl.set.MaxAttempts = number(value)
 		default:

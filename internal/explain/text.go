@@ -170,6 +170,8 @@ func rules(c budget.Config) []string {
 			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v, or 1 if a later one was answered and none of the last responses was slow; "+
 				"a successful retry refunds %s its cost, up to %v",
 				c.SlowCost, times(c.Refund), max(c.Size, c.RefundSize)),
+			fmt.Sprintf("after %d failed attempts in a row, retries wait for an answer; after %v without a failure, one of them asks; "+
+				"then they return one, two, four, eight at a time", budget.AllFail, budget.Probe),
 		}
 	case budget.ThrottleConfig:
 		return []string{
