@@ -84,6 +84,9 @@ func TestOutageWait_InVain(t *testing.T) {
 				if took < row.least || took > row.most || reasonOf(err) != policy.ReasonFailingEverywhere || status.Code(err) != codes.Unavailable {
 					t.Errorf("%v (%s) after %v; want failing_everywhere after %v to %v", err, reasonOf(err), took, row.least, row.most)
 				}
+				if d, end := s.decisions[0], s.calls[0]; d.ForAnswer != (row.least > 0) || end.ForAnswer != d.ForAnswer {
+					t.Errorf("it waits for an answer: %v, has waited: %v", d.ForAnswer, end.ForAnswer)
+				}
 				if got := s.Count(get); got != 1 {
 					t.Errorf("%d attempts; want one", got)
 				}

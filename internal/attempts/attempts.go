@@ -152,6 +152,7 @@ type End struct {
 
 	Forbidden   bool // a server has said that the call is not to be retried, as one says that has given up itself
 	WouldRefuse bool // admission would have refused the call, if it were enforced
+	ForAnswer   bool // the call has waited for an answer, while all attempts failed
 	Slow        bool // an attempt took longer than its own timeout, see [evidence.Limits]
 }
 

@@ -32,6 +32,8 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool,
 		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Unsent || long, now); reason != "" {
 			d = d.Refused(reason)
 		}
+		d.ForAnswer = c.pending.asking.cause == budget.CauseWaited
+		c.used.forAnswer = c.used.forAnswer || d.ForAnswer
 	}
 	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
 	step.Answers = evidence.Summary{Evidence: s.Evidence, Limits: c.limitsOf(n)}

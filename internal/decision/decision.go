@@ -82,6 +82,8 @@ type Decision struct {
 	Pushback Pushback // Source is "" if there is none
 	Commit   Commit   // if Reason is Committed
 	Backoff  Backoff  // of the call, once the attempt is sent
+
+	ForAnswer bool // all attempts fail: the attempt isn't sent after Delay, but waits for an answer to another one
 }
 
 // Announced reports whether another attempt would follow if the call's mode were not OBSERVE. Reason and Delay are that attempt's.
