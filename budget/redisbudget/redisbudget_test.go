@@ -537,3 +537,24 @@ func TestLease_Reports(t *testing.T) {
 		t.Errorf("%v; want 100 to 300 s", seen)
 	}
 }
+
+// While all attempts fail, the lease pays for no retry: calls wait for an answer, as with a bucket.
+func TestBudget_Outage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ask := open(t, &pool{answer: generous}, nil)
+		ask(retry)
+		time.Sleep(hurry)
+		synctest.Wait()
+		for range budget.AllFail {
+			b.Observe(time.Now(), budget.EventAttemptFailed)
+		}
+		if answer, _ := b.Allow(time.Now(), retry); answer != budget.Later {
+			t.Errorf("all fail: %v; want later", answer)
+		}
+		b.Observe(time.Now(), budget.EventAnswered)
+		first, _ := b.Allow(time.Now(), budget.CauseWaited)
+		if second, _ := b.Allow(time.Now(), budget.CauseWaited); first != budget.Yes || second != budget.Later {
+			t.Errorf("after an answer: %v, %v; want yes, later", first, second)
+		}
+	})
+}
