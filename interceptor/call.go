@@ -223,7 +223,7 @@ func (c *call) noteSlowSuccess(a *attempt) {
 
 // recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) recordResponse(at, took time.Duration) {
-	c.entry.responses.Answered(at, evidence.Answer{Took: took, Speed: c.speedOfFirst(took), Accepted: true})
+	c.entry.responses.Answered(at, evidence.Answer{Began: c.start, Took: took, Speed: c.speedOfFirst(took), Accepted: true})
 }
 
 // speedOfFirst returns the speed of an answer to the first attempt, about which nothing had to be decided.

@@ -81,7 +81,7 @@ func (c *call) prepareEngine(state *engineState) {
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
 	s.Method = c.entry.responses
-	s.Connect = c.connectWait()
+	s.Outage = c.outageWait()
 }
 
 // inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
@@ -89,14 +89,17 @@ func (c *call) prepareEngine(state *engineState) {
 const inboundShare = 0.75
 
 // connectWait returns how the call waits for a connection before an extra attempt.
-func (c *call) connectWait() attempts.ConnectWait {
-	if waits, says := c.saysWaitForReady(); says {
-		return attempts.ConnectWait{FailFast: !waits}
+func (c *call) outageWait() attempts.OutageWait {
+	waits, says := c.saysWaitForReady()
+	if says && !waits {
+		return attempts.OutageWait{FailFast: true}
 	}
-	wait := c.entry.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait}
+	is := attempts.OutageWait{Longest: c.entry.policy.MaxConnectionWait(), ByGRPC: says}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
-		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+		is.Longest = min(is.Longest, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+	}
+	if c.flags&optional != 0 {
+		is.Longest, is.FailFast = 0, !says
 	}
 	return is
 }

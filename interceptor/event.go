@@ -86,6 +86,10 @@ type Event struct {
 	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
 	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
+	// ForAnswer says in Decision that all attempts at the target fail, so that the next one isn't sent after Delay, but waits for an answer to
+	// another one. Sent follows if it is sent. In CallEnd, ForAnswer says that the call has waited so.
+	ForAnswer bool
+
 	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a
 	// quarter of the call's time. A stream's attempt is measured until its first message. An attempt that no server has seen isn't slow. In
 	// CallEnd it says that one of the call's attempts was slow: if the reason is cancelled, the caller gave up on a slow service.

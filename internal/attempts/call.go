@@ -66,6 +66,7 @@ type used struct {
 	hedges    int  // those that were sent in parallel with others
 	progress  int  // those before the one with which a resumed stream has last received a message
 	stopped   bool // the server has forbidden further attempts
+	forAnswer bool // it has waited for an answer
 	announced bool // the one extra attempt that Settings.Observe announces
 	backoff   decision.Backoff
 }

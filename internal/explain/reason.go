@@ -162,6 +162,19 @@ func Meanings() []Meaning {
 			CallAgain: "Yes, after a pause.",
 		},
 		{
+			Reason: policy.ReasonFailingEverywhere,
+			Short:  "every request failed, and none was answered in time",
+			Means: "Five attempts at the target have failed in a row, with no answer in between, so retries aren't sent. The call has waited up to " +
+				"`maxConnectionWait` (3 s) for an answer to another attempt, and none came. Or it didn't wait: its method has failed for more " +
+				"than 5 s, the server asked for a longer delay, or the call has `maxConnectionWait: 0s`, `WaitForReady(false)` or " +
+				"`Optional()`.",
+			LookAt: "The server. Do all methods fail, or only this one?",
+			Change: "Fix the server. If one method always fails beside others that succeed, give it a budget of its own. If restarts take " +
+				"longer than 3 s, raise `maxConnectionWait`.",
+			CallAgain: "Yes, after a pause.",
+			DoNot:     "Write `budget: NONE` to avoid it: retries would make the outage last longer.",
+		},
+		{
 			Reason: policy.ReasonBudgetExhausted,
 			Short:  "the budget does not pay for another attempt",
 			Means: "The [retry budget](overload.md) is used up: too many of the last retries failed, and neither successful calls " +

@@ -168,8 +168,11 @@ func rules(c budget.Config) []string {
 		return []string{
 			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, budget.Window),
 			fmt.Sprintf("a successful call adds %v; time alone fills the bucket in %v", c.PerSuccess, budget.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; a successful retry refunds %s its cost, up to %v",
+			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v, or 1 if a later one was answered and none of the last responses was slow; "+
+				"a successful retry refunds %s its cost, up to %v",
 				c.SlowCost, times(c.Refund), max(c.Size, c.RefundSize)),
+			fmt.Sprintf("after %d failed attempts in a row, retries wait for an answer; after %v without a failure, one of them asks; "+
+				"then they return one, two, four, eight at a time", budget.AllFail, budget.Probe),
 		}
 	case budget.ThrottleConfig:
 		return []string{
