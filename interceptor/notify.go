@@ -186,6 +186,9 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		e.Hedges = end.Hedges
 		e.SlowAttempt = end.Slow || c.slowAtOnce
 		e.OuterRetry = outerRetry
+		if c.deciding() {
+			e.Peer = c.lastPeer
+		}
 		c.retrier.notify(c.ctx, e, tellCall)
 	}
 }
