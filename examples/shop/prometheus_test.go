@@ -70,7 +70,7 @@ func TestPrometheus_Success(t *testing.T) {
 	service := func(name, method string) string { return fmt.Sprintf("grpc_method=%q", names[name]+"/"+method) }
 	// since returns a rule's figure for a method, since the start instead of for five minutes.
 	since := func(rule alert, method string) float64 {
-		expr := regexp.MustCompile(`rate\((\w+)\{(.*?)\}\[5m\]\)`).ReplaceAllString(rule.Expr, "$1{$2,"+strings.TrimPrefix(method, "grpc_")+"}")
+		expr := regexp.MustCompile(`rate\((\w+)\{(.*?)\}\[5m\]\)`).ReplaceAllString(rule.Expr, "$1{$2,"+method+"}")
 		if expr == rule.Expr {
 			t.Fatalf("no rates in %s", expr)
 		}

@@ -175,7 +175,7 @@ func series(ends map[end]int) string {
 	for _, e := range slices.SortedFunc(maps.Keys(ends), func(a, b end) int {
 		return cmp.Or(cmp.Compare(a.method, b.method), cmp.Compare(a.code, b.code), cmp.Compare(a.reason, b.reason), cmp.Compare(a.slow, b.slow))
 	}) {
-		fmt.Fprintf(&text, "      - {series: 'stagger_client_calls_total{job=\"middle\", target=\"dns:///backends\", method=%q, code=%q, reason=%q, slow=%q}', values: 0+%dx120}\n",
+		fmt.Fprintf(&text, "      - {series: 'stagger_client_calls_total{job=\"middle\", grpc_target=\"dns:///backends\", grpc_method=%q, grpc_status=%q, reason=%q, slow=%q}', values: 0+%dx120}\n",
 			e.method, e.code, e.reason, e.slow, ends[e]*int(time.Minute/length))
 	}
 	return text.String()

@@ -130,7 +130,7 @@ func start(t *testing.T, backends int, file string) *trial {
 
 	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
 	s.retrier = testkit.Must(interceptor.New(set,
-		otelstagger.WithMetrics(sdk.NewMeterProvider(sdk.WithReader(s.reader)), otelstagger.Methods(func(string) bool { return true })),
+		otelstagger.WithMetrics(sdk.NewMeterProvider(sdk.WithReader(s.reader)), otelstagger.Backends(), otelstagger.Methods(func(string) bool { return true })),
 		interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(s.log, nil))))))(t)
 	s.page = debugpage.Config{}.Handler(s.retrier)
 	insecurely := grpc.WithTransportCredentials(insecure.NewCredentials())
@@ -242,7 +242,7 @@ func (s *trial) ends(t *testing.T) map[end]int {
 					}
 					return ""
 				}
-				list[end{text("method"), text("code"), text("reason"), text("slow")}] += int(p.Value)
+				list[end{text("grpc.method"), text("grpc.status"), text("reason"), text("slow")}] += int(p.Value)
 			}
 		}
 	}
