@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/timeout"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -182,6 +184,19 @@ func TestSlog_EveryRetry(t *testing.T) {
 	}
 }
 
+// middlewareConn is the connection of docs/works-with.md: go-grpc-middleware's interceptors come first, so that they see calls.
+func middlewareConn(target string, retrier *interceptor.Retrier, logger logging.Logger, transport []grpc.DialOption) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(target, slices.Concat(
+		[]grpc.DialOption{grpc.WithChainUnaryInterceptor(
+			timeout.UnaryClientInterceptor(2*time.Second), // of the call: one deadline for all its attempts
+			logging.UnaryClientInterceptor(logger),        // a line for each call
+		)},
+		retrier.DialOptions(), // with observe.Log(logger): a line for retries, and for calls that fail
+		transport,
+	)...)
+	return conn, err
+}
+
 // A query for the lines of go-grpc-middleware's own interceptor finds those of Log, too.
 func TestLog_MiddlewareFields(t *testing.T) {
 	t.Parallel()
@@ -206,9 +221,8 @@ func TestLog_MiddlewareFields(t *testing.T) {
 		retrier := testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t), interceptor.WithObserver(observe.Log(logger))))(t)
 		srv := testserver.Start(t)
 		srv.On("*", testserver.Fail(codes.Unavailable, "disk full"))
-		// Its interceptor comes first, so that it sees calls.
-		own := grpc.WithChainUnaryInterceptor(logging.UnaryClientInterceptor(logger, logging.WithLogOnEvents(logging.FinishCall)))
-		conn := srv.Dial(t, append([]grpc.DialOption{own}, retrier.DialOptions()...)...)
+		conn := testkit.Must(middlewareConn(srv.Target(), retrier, logger, srv.DialOptions()))(t)
+		defer conn.Close()
 		ctx := logging.InjectFields(t.Context(), logging.Fields{"order", 17, "grpc.component", "server"})
 		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
 		time.Sleep(time.Minute)
@@ -218,6 +232,9 @@ func TestLog_MiddlewareFields(t *testing.T) {
 			if theirs[key] == nil || theirs[key] != ours[key] {
 				t.Errorf("%s: %v; in a line of go-grpc-middleware %v", key, ours[key], theirs[key])
 			}
+		}
+		if theirs["level"] == nil || lines["stagger: policy warning"] != nil {
+			t.Errorf("a call has no deadline: %v", lines["stagger: policy warning"])
 		}
 		if code, summary := lines["stagger: retry"]["grpc.code"], lines["stagger: attempts at bufconn failed: 3 of 3 (UNAVAILABLE)"]; code != "Unavailable" || summary["grpc.component"] != "client" {
 			t.Errorf("a retry has the code %v; lines %v", code, lines)
