@@ -35,9 +35,9 @@ import (
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason and the backend of its last attempt
 //   - a call that its deadline has ended, or that the service failed with a code that is not retried, at level warn
 //   - a call that its caller has cancelled while an attempt was slow, at level info
-//   - for each minute that begins with a slow or failed attempt, the backends at which more than a fifth were slow or failed, at level warn:
-//     "attempts at 10.0.0.3:7002 were slow: 37 of 120, at others 1 of 240", and "attempts at 10.0.0.3:7002 failed: 268 of 268 (UNAVAILABLE),
-//     at others 0 of 769"
+//   - for each minute that begins with a slow or failed attempt, the backends at which more than a fifth were slow or failed, at level
+//     warn: "attempts at 10.0.0.3:7002 were slow: 37 of 120, at others 1 of 240", and "attempts at 10.0.0.3:7002 failed: 268 of 268
+//     (UNAVAILABLE), at others 0 of 769"
 //   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
 //   - a mode set by hand, at level info; at level warn if it prevents retries
 //   - a change of the policies, at level info, with the first ten settings that have changed, such as "maxAttempts of GetOrder 3 → 2"
@@ -61,8 +61,8 @@ func Slog(l *slog.Logger, options ...LogOption) interceptor.Observer {
 	return observer(l.Log, options)
 }
 
-// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware, and with the conventions of its package logging. One query
-// then finds the lines of both libraries:
+// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware, and with the conventions of its package logging. One
+// query then finds the lines of both libraries:
 //
 //   - Each line has protocol and grpc.component, and the fields that logging.InjectFields has put into the call's context.
 //   - The fields method, code and error are grpc.service and grpc.method (as in OrderService and GetOrder), grpc.code (as in Unavailable),

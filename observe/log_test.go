@@ -173,7 +173,7 @@ func TestSlog_EveryRetry(t *testing.T) {
 				var out synced
 				o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)), row.options...)
 				for range 7 {
-					o.Sent(t.Context(), interceptor.Event{Method: "/S/Get", WillRetry: true, Reason: policy.ReasonRetry, Code: codes.Unavailable})
+					o.Sent(t.Context(), interceptor.Event{Method: "/S/Get", WillRetry: true, Reason: policy.ReasonRetry})
 				}
 				if got := out.take(); strings.Count(got, "stagger: retry") != row.want {
 					t.Errorf("logged %s; want %d lines", got, row.want)
@@ -218,14 +218,17 @@ func TestLog_MiddlewareFields(t *testing.T) {
 				lines[msg] = line
 			}
 		})
-		retrier := testkit.Must(interceptor.New(testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t), interceptor.WithObserver(observe.Log(logger))))(t)
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(observe.Log(logger))))(t)
 		srv := testserver.Start(t)
 		srv.On("*", testserver.Fail(codes.Unavailable, "disk full"))
 		conn := testkit.Must(middlewareConn(srv.Target(), retrier, logger, srv.DialOptions()))(t)
 		defer conn.Close()
 		ctx := logging.InjectFields(t.Context(), logging.Fields{"order", 17, "grpc.component", "server"})
 		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		theirs := lines["finished call"]
 		ours := lines["stagger: call failed"]
 		for _, key := range []string{"protocol", "grpc.component", "grpc.service", "grpc.method", "grpc.code", "grpc.error", "order"} {
@@ -236,7 +239,8 @@ func TestLog_MiddlewareFields(t *testing.T) {
 		if theirs["level"] == nil || lines["stagger: policy warning"] != nil {
 			t.Errorf("a call has no deadline: %v", lines["stagger: policy warning"])
 		}
-		if code, summary := lines["stagger: retry"]["grpc.code"], lines["stagger: attempts at bufconn failed: 3 of 3 (UNAVAILABLE)"]; code != "Unavailable" || summary["grpc.component"] != "client" {
+		code, summary := lines["stagger: retry"]["grpc.code"], lines["stagger: attempts at bufconn failed: 3 of 3 (UNAVAILABLE)"]
+		if code != "Unavailable" || summary["grpc.component"] != "client" {
 			t.Errorf("a retry has the code %v; lines %v", code, lines)
 		}
 	})

@@ -22,8 +22,8 @@ import (
 
 var write = flag.Bool("write", false, "write the times to alert into docs/observability.md")
 
-// A scenario is a client's metrics: an hour of calm, and then something happens. Three backends share the calls, of which most are GetOrder, which
-// is idempotent, and the others CreateOrder, which isn't.
+// A scenario is a client's metrics: an hour of calm, and then something happens. Three backends share the calls, of which most are
+// GetOrder, which is idempotent, and the others CreateOrder, which isn't.
 const (
 	calm      = time.Hour
 	played    = calm + 15*time.Minute
@@ -47,7 +47,8 @@ type kind struct {
 	reason string
 }
 
-// The ends of attempts. While one backend is in trouble, another attempt of GetOrder helps, except after INTERNAL, which the policy doesn't list.
+// The ends of attempts. While one backend is in trouble, another attempt of GetOrder helps, except after INTERNAL, which the policy
+// doesn't list.
 var (
 	fine        = kind{status: "OK", reason: "succeeded"}
 	hangs       = kind{"CANCELLED", true, true, "deadline_exceeded"} // in a chain
@@ -179,8 +180,8 @@ func (p *scenario) run() series {
 	return s
 }
 
-// attempts counts a part of the attempts at a backend in a scrape interval, and the calls that end with them. Another attempt of a call that
-// needs one counts as a success elsewhere.
+// attempts counts a part of the attempts at a backend in a scrape interval, and the calls that end with them. Another attempt of a call
+// that needs one counts as a success elsewhere.
 func (p *scenario) attempts(s series, step int, address string, k kind, part float64) {
 	all := p.perSecond * scrape.Seconds() * part / float64(len(backends))
 	for method, share := range map[string]float64{get: 1 - p.share, create: p.share} {
@@ -197,8 +198,9 @@ func (p *scenario) attempts(s series, step int, address string, k kind, part flo
 		if method == get && k.slow && k.helped {
 			attempt.status = "CANCELLED" // it has lost
 		}
-		s.add(step, n, "stagger_client_attempts_total", "stagger_backend", address, "grpc_status", attempt.status, "slow", strconv.FormatBool(k.slow))
-		s.add(step, n, "stagger_client_calls_total", "grpc_method", method, "grpc_status", call.status, "reason", call.reason, "slow", strconv.FormatBool(k.slow))
+		slow := strconv.FormatBool(k.slow)
+		s.add(step, n, "stagger_client_attempts_total", "stagger_backend", address, "grpc_status", attempt.status, "slow", slow)
+		s.add(step, n, "stagger_client_calls_total", "grpc_method", method, "grpc_status", call.status, "reason", call.reason, "slow", slow)
 	}
 }
 
@@ -239,12 +241,14 @@ func pages(t *testing.T, plays []scenario) map[string][]page {
 	for i := range plays {
 		p := &plays[i]
 		fmt.Fprintf(&file, "  - name: %q\n    interval: %ds\n    input_series:\n%s", p.name, int(scrape.Seconds()), p.input())
-		fmt.Fprintf(&file, "    promql_expr_test:\n      - {expr: 'label_replace(min_over_time(timestamp(ALERTS{alertstate=\"firing\",severity=\"critical\"})[%ds:%ds]), \"play\", %q, \"\", \"\")', eval_time: %[1]ds}\n",
-			int(played.Seconds()), int(scrape.Seconds()), p.name)
+		first := fmt.Sprintf(`min_over_time(timestamp(ALERTS{alertstate="firing",severity="critical"})[%ds:%ds])`, int(played.Seconds()), int(scrape.Seconds()))
+		fmt.Fprintf(&file, "    promql_expr_test:\n      - {expr: 'label_replace(%s, \"play\", %q, \"\", \"\")', eval_time: %ds}\n",
+			first, p.name, int(played.Seconds()))
 	}
 	found := map[string][]page{}
 	// promtool prints what it doesn't expect: here, everything.
-	for _, m := range regexp.MustCompile(`\{alertname="(\w+)"[^}]*?play="([^"]+)"[^}]*\} ([\d.E+]+)`).FindAllStringSubmatch(promtool(t, file.String()), -1) {
+	fired := regexp.MustCompile(`\{alertname="(\w+)"[^}]*?play="([^"]+)"[^}]*\} ([\d.E+]+)`)
+	for _, m := range fired.FindAllStringSubmatch(promtool(t, file.String()), -1) {
 		seconds, err := strconv.ParseFloat(m[3], 64)
 		if err != nil {
 			t.Fatal(m[0], err)
@@ -278,8 +282,10 @@ func told(t *testing.T, p *scenario, of page) page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := promtool(t, fmt.Sprintf("rule_files: [%s]\nevaluation_interval: %ds\ntests:\n  - interval: %[2]ds\n    input_series:\n%s    alert_rule_test:\n      - {eval_time: %ds, alertname: %s}\n",
-		rulesFile, int(scrape.Seconds()), p.input(), int((calm+of.after+time.Minute).Seconds()), of.alert)) // promtool may evaluate a group of rules later than another
+	const file = "rule_files: [%s]\nevaluation_interval: %ds\ntests:\n  - interval: %[2]ds\n    input_series:\n%s" +
+		"    alert_rule_test:\n      - {eval_time: %ds, alertname: %s}\n"
+	later := calm + of.after + time.Minute // promtool may evaluate a group of rules later than another
+	out := promtool(t, fmt.Sprintf(file, rulesFile, int(scrape.Seconds()), p.input(), int(later.Seconds()), of.alert))
 	m := regexp.MustCompile(`Annotations:\{runbook_url="([^"]+)", summary="((?:[^"\\]|\\.)+)"\}`).FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("%s has no text: %s", of.alert, out)
@@ -333,8 +339,8 @@ func TestAlertPlays_Quiet(t *testing.T) {
 	}
 }
 
-// An operator with nothing but the alert gets to the remedy: the text names the backend and the code, its link leads to an entry of the runbook,
-// and the entry, or one that it links to first, has the command.
+// An operator with nothing but the alert gets to the remedy: the text names the backend and the code, its link leads to an entry of the
+// runbook, and the entry has the command.
 func TestAlertPlays_Remedy(t *testing.T) {
 	required(t)
 	t.Parallel()

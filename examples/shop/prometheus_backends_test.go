@@ -33,7 +33,9 @@ import (
 )
 
 // faster are the alerts' times as a real Prometheus plays them: promtool plays the real ones.
-var faster = strings.NewReplacer("[2m]", "[6s]", "120 *", "6 *", "for: 3m", "for: 4s", "[3m]", "[9s]", "[10m]", "[20s]", "600 *", "20 *", "for: 4m", "for: 6s")
+var faster = strings.NewReplacer(
+	"[2m]", "[6s]", "120 *", "6 *", "for: 3m", "for: 4s",
+	"[3m]", "[9s]", "[10m]", "[20s]", "600 *", "20 *", "for: 4m", "for: 6s")
 
 // instance is one of the backends of orders.
 type instance struct {
@@ -78,7 +80,8 @@ func startInstance(t *testing.T) *instance {
 	return i
 }
 
-// startClient starts a program that calls the instances until the test ends, with the shop's policies, and returns the address of its metrics.
+// startClient starts a program that calls the instances until the test ends, with the shop's policies, and returns the address of its
+// metrics.
 func startClient(t *testing.T, instances []*instance) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -160,8 +163,8 @@ func (p scraper) await(t *testing.T, what string, is func([]firing) bool) {
 	t.Fatalf("%s: %+v fire", what, last)
 }
 
-// One of three backends hangs, is well again, and then another one fails. A real Prometheus has the critical alert with its address, and the
-// code.
+// One of three backends hangs, is well again, and then another one fails. A real Prometheus has the critical alert with its address,
+// and the code.
 func TestPrometheus_Backends(t *testing.T) {
 	required(t)
 	t.Parallel()
@@ -186,8 +189,8 @@ func TestPrometheus_Backends(t *testing.T) {
 		i.does.Store(row.does)
 		p.await(t, "one "+row.does, func(list []firing) bool {
 			for _, a := range list {
-				summary := a.Annotations.Summary
-				if a.Labels.Alertname == "StaggerBackendFails" && strings.Contains(summary, "the backend "+i.address+" of instances:///orders") && strings.Contains(summary, row.says) {
+				summary, where := a.Annotations.Summary, "the backend "+i.address+" of instances:///orders"
+				if a.Labels.Alertname == "StaggerBackendFails" && strings.Contains(summary, where) && strings.Contains(summary, row.says) {
 					t.Log(summary)
 					return true
 				}

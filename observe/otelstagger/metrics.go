@@ -96,10 +96,10 @@ func Target(f func(target string) string) MetricsOption {
 	}}
 }
 
-// Backends counts attempts by backend, in stagger.client.attempts, with the label stagger.backend: the address that gRPC names at the end of an
-// attempt, a proxy's if one stands before the service. The alert StaggerBackendFails needs it. It is off by default, since each backend
-// is a label. The first thousand addresses of a Retrier are shown. Further ones are "other", which is reported once to OpenTelemetry's error
-// handler. Where pods come and go, the table of the debug page forgets the old ones.
+// Backends counts attempts by backend, in stagger.client.attempts, with the label stagger.backend: the address that gRPC names at the end
+// of an attempt, a proxy's if one stands before the service. The alert StaggerBackendFails needs it. It is off by default, since each
+// backend is a label. The first thousand addresses of a Retrier are shown. Further ones are "other", which is reported once to
+// OpenTelemetry's error handler. Where pods come and go, the table of the debug page forgets the old ones.
 func Backends() MetricsOption {
 	return MetricsOption{func(m *metrics) error {
 		m.backends = &boundedLabels{what: "backend"}
