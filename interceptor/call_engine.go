@@ -6,6 +6,7 @@ package interceptor
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type engineState struct {
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
 	connecting bool          // observers know that this attempt waits for a connection
+	lastPeer   net.Addr      // the backend of the attempt that ended last; nil: none, or no observer asks for it
 }
 
 // deciding reports whether the engine has started.
@@ -137,6 +139,7 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	}
 	step := c.engine.Ended(a.number, r, now)
 	a.slow = c.engine.EndedSlow()
+	c.lastPeer = a.report.peer.Addr
 	return step
 }
 

@@ -75,7 +75,9 @@ type Event struct {
 	Elapsed time.Duration // in Attempt and CallEnd; in Decision and Sent after [Event.Slow], since the attempt's start
 	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
 	Err     error         // nil after OK, or if the attempt still runs; gRPC's error in Attempt, the error for the caller in CallEnd
-	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it
+	// Peer is the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it. In CallEnd, it is the
+	// backend of the last attempt; nil also if the first attempt succeeded.
+	Peer net.Addr
 
 	// The decision. If WillRetry is true, another attempt follows after Delay, and Reason is retry or hedge. Otherwise Reason says why no
 	// attempt follows. In mode OBSERVE, no attempt follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after

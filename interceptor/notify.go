@@ -187,6 +187,9 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		e.ForAnswer = end.ForAnswer
 		e.SlowAttempt = end.Slow || c.slowAtOnce
 		e.OuterRetry = outerRetry
+		if c.deciding() {
+			e.Peer = c.lastPeer
+		}
 		c.retrier.notify(c.ctx, e, tellCall)
 	}
 }

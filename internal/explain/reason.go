@@ -26,8 +26,8 @@ type Meaning struct {
 	DoNot     string        `json:"doNot,omitempty"`
 }
 
-// stopIt is what to do first if one backend is slow.
-const stopIt = "If one backend is slow, [find it and stop it](runbook.md#a-backend-hangs). "
+// stopIt is what to do first if one backend fails, hangs or is slow.
+const stopIt = "If one backend fails or is slow, [find it and stop it](runbook.md#a-backend-fails-hangs-or-is-slow). "
 
 // Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
 // them; `make generate` writes the pages.
@@ -59,8 +59,7 @@ func Meanings() []Meaning {
 			Short:  "the policy allows no further attempts",
 			Means:  "All `maxAttempts` attempts have failed.",
 			LookAt: "The server. The log lines of the retries have the codes of the attempts.",
-			Change: "Set longer backoffs if the fault outlasts them. If one backend is broken, send [retries " +
-				"elsewhere](retry-elsewhere.md).",
+			Change: stopIt + "Send [retries elsewhere](retry-elsewhere.md). Set longer backoffs if the fault outlasts them.",
 			CallAgain: "Yes, if a second effect is harmless.",
 			DoNot:     "Raise `maxAttempts`: it multiplies the load of a failing server.",
 		},
@@ -80,7 +79,7 @@ func Meanings() []Meaning {
 			Short:  "nothing declares the method idempotent",
 			Means: "The attempt may have taken effect, and the method isn't declared idempotent. For the same reason, no attempt " +
 				"follows a slow one.",
-			LookAt: "What happens if the method runs twice? If a backend hangs, the log and the debug page name it.",
+			LookAt: "First the backends: if one fails or hangs, the log and the debug page name it. What happens if the method runs twice?",
 			Change: stopIt + "[Eject](set-up.md#eject-what-hangs) backends that hang. If a second run has an effect, use an " +
 				"[idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. If it is harmless, set " +
 				"`idempotency_level` in the `.proto`, or name service and method in an entry.",

@@ -239,7 +239,7 @@ func (a *Answer) outcome() string {
 // remedy returns what to do if attempts hang.
 func (a *Answer) remedy() string {
 	text := "If one backend hangs, find it and stop it: the log names slow backends once a minute, and the debug page\n" +
-		"has a table of them (docs/runbook.md#a-backend-hangs).\n"
+		"has a table of them (docs/runbook.md#a-backend-fails-hangs-or-is-slow).\n"
 	if !a.Safe && a.Policy.MaxAttempts() > 1 {
 		text += "No attempt follows a slow one of this method, since nothing declares it idempotent. Declare it, send a key if\n" +
 			"its server deduplicates, or have gRPC eject the backend (docs/set-up.md#eject-what-hangs).\n"
