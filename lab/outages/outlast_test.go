@@ -60,7 +60,7 @@ func outlasts(t *testing.T, one testing.TB, s scene, processes ...int) {
 		busy := s.rate >= 5*float64(n)
 		if s.away == 10*time.Second {
 			most = 0.02
-			busy = s.rate >= 20*float64(n)
+			busy = s.rate >= 50*float64(n)
 		}
 		// In a shorter outage, each call that fails needs a retry, and a peer hardly sends more.
 		if busy && s.away >= time.Second && p.perCall()-1 > most {

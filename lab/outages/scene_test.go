@@ -72,7 +72,9 @@ var retriers = []retrier{
 	{"go-grpc-middleware", func(*testing.T, int) []grpc.DialOption {
 		return append(peers.Intercepted(retry.UnaryClientInterceptor(peers.Middleware(outagePlan)...)), reconnects)
 	}},
-	{"failsafe-go", func(*testing.T, int) []grpc.DialOption { return append(peers.Intercepted(peers.Failsafe(outagePlan, 0)), reconnects) }},
+	{"failsafe-go", func(*testing.T, int) []grpc.DialOption {
+		return append(peers.Intercepted(peers.Failsafe(outagePlan, 0)), reconnects)
+	}},
 	{"stagger", func(t *testing.T, process int) []grpc.DialOption {
 		t.Helper()
 		set := testkit.Must(policy.Parse("retry.yaml", []byte(`

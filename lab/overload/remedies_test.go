@@ -25,9 +25,14 @@ var remedies = []struct {
 		return strings.ReplaceAll(text, "    retryPolicy:\n", "    retryPolicy:\n      perAttemptTimeout: 0.2s\n")
 	}},
 	{"with `size: 2`", func(text string) string {
-		return "budgets: [{name: small, bucket: {size: 2}}]\n" + strings.ReplaceAll(text, "  - name:", "  - budget: small\n    name:")
+		for _, kind := range []string{"    retryPolicy:\n", "    hedgingPolicy:\n"} {
+			text = strings.ReplaceAll(text, kind, kind+"      budget: small\n")
+		}
+		return "budgets: [{name: small, bucket: {size: 2}}]\n" + text
 	}},
-	{"with `admission: REFUSE`", func(text string) string { return strings.ReplaceAll(text, "  - name:", "  - admission: REFUSE\n    name:") }},
+	{"with `admission: REFUSE`", func(text string) string {
+		return strings.ReplaceAll(text, "  - name:", "  - admission: REFUSE\n    name:")
+	}},
 }
 
 // most is how far below no retries a fleet must be to be listed, in success from 0 to 1.
