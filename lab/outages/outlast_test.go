@@ -107,7 +107,8 @@ func TestOutlast_ClosedLoops(t *testing.T) {
 			if p.firstSuccess() > row.today+400*ms {
 				one.Errorf("%d workers, away for %v: the first success comes %v after the return; want %v", row.workers, row.away, p.firstSuccess(), row.today+400*ms)
 			}
-			if row.away < time.Second && row.workers < 50 && ok < len(p.calls) {
+			// FULL jitter may use up a call's five attempts before five in a row have failed: that costs a call, at commit 2338fcd9 as well.
+			if row.away < time.Second && ok < len(p.calls)-1 {
 				one.Errorf("%d workers, away for %v: %d of %d calls lost", row.workers, row.away, len(p.calls)-ok, len(p.calls))
 			}
 		})
