@@ -105,7 +105,8 @@ func TestOutlast_ClosedLoops(t *testing.T) {
 			_, ok := p.between(-before, p.length)
 			one.Logf("%d workers, away for %v: first success after %v, %d lost", row.workers, row.away, p.firstSuccess(), len(p.calls)-ok)
 			if p.firstSuccess() > row.today+400*ms {
-				one.Errorf("%d workers, away for %v: the first success comes %v after the return; want %v", row.workers, row.away, p.firstSuccess(), row.today+400*ms)
+				one.Errorf("%d workers, away for %v: the first success comes %v after the return; today it was %v", row.workers, row.away,
+					p.firstSuccess(), row.today)
 			}
 			// FULL jitter may use up a call's five attempts before five in a row have failed: that costs a call, at commit 2338fcd9 as well.
 			if row.away < time.Second && ok < len(p.calls)-1 {
@@ -119,7 +120,8 @@ func TestOutlast_ClosedLoops(t *testing.T) {
 func TestOutlast_LookupsBesideItsPeers(t *testing.T) {
 	for _, n := range []int{1, 10, 100} {
 		testkit.Judge(t, func(one testing.TB) {
-			p := scene{processes: n, rate: 200, deadline: 2 * time.Second, length: 10 * time.Second, stillDown: 1, answer: codes.NotFound}.play(t, own)
+			s := scene{processes: n, rate: 200, deadline: 2 * time.Second, length: 10 * time.Second, stillDown: 1, answer: codes.NotFound}
+			p := s.play(t, own)
 			if p.success() < 99.5 || p.perCall() > 1.4 {
 				one.Errorf("from %d processes %.2f %% are answered, with %.2f requests a call; want 99.5 and 1.4", n, p.success(), p.perCall())
 			}
@@ -137,8 +139,8 @@ func TestOutlast_ReturnMeetsFailureBesideItsPeers(t *testing.T) {
 	})
 }
 
-// New calls keep their response times when those that waited return, where few wait: 550 calls a second for a capacity of 1,000, with a deadline
-// that ends most waits. With the others, new calls wait behind those that return: not for longer than with gRPC's own retries.
+// New calls keep their response times when those that waited return, where few wait: 550 calls a second for a capacity of 1,000, with
+// a deadline that ends most waits. With the others, new calls wait behind those that return: not for longer than with gRPC's own retries.
 func TestOutlast_NewCallsBesideItsPeers(t *testing.T) {
 	for _, row := range []struct {
 		rate     float64
@@ -164,7 +166,7 @@ const fleetMark = "fleets"
 // TestFleetDocsAreCurrent plays the return of fleets: the page has their figures.
 func TestFleetDocsAreCurrent(t *testing.T) {
 	table := report.Table{
-		Title:   "Peak of the arrivals after the return, in times the capacity, and seconds until the median of new calls is below twice that before",
+		Title:   "Most arrivals after the return, in times the capacity, and seconds until new calls' median is below twice that before",
 		Columns: []string{"fleet, capacity"},
 	}
 	off := map[string][]terminal.Off{}

@@ -151,8 +151,8 @@ func (s scene) play(t *testing.T, r retrier) (p played) {
 	return p
 }
 
-// work returns what a healthy server does: the response times have a median of 17 ms with a spread of σ 0.4, and a hundredth takes ten times
-// as long. That is 20 ms on average, or more, if a server with less room has one worker.
+// work returns what a healthy server does: the response times have a median of 17 ms with a spread of σ 0.4, and a hundredth takes
+// ten times as long. That is 20 ms on average, or more, if a server with less room has one worker.
 func (s scene) work(t *testing.T, seed uint64) testserver.Step {
 	t.Helper()
 	workers := max(int(math.Ceil(s.room*0.02/float64(s.servers))), 1)
