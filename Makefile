@@ -34,17 +34,19 @@ VULNDB   ?=
 MANY     ?= 20
 SEED     ?= 0
 
-# Tests that judge figures of many calls, or texts, or programs that they build, and nothing that happens at once in them: the race
-# detector, which makes them ten times as long, has nothing to see.
+# Tests that judge figures of many calls, or allocations, or texts, or programs that they build, and nothing that happens at once in them:
+# the race detector, which makes them ten times as long, has nothing to see. make test plays them without it, and all others with it.
 FIGURES := SlowEnd|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
 FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseManyErrors|EveryGoFile|TestPages_
 FIGURES := $(FIGURES)|NormalFigures|TestText$$|TestDay|TestHelps_|ShareBudget|BackoffPage
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
+FIGURES := $(FIGURES)|Allocat|TestCost_|Admission_Cost|TestModel|FuzzEvents|TestWith$$|DistributionMoments
 
-# Tests of lab that make check plays instead of make test; those of the grid take its flag.
+# Tests of lab that make check plays instead of make test, since they are long; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$
 STORMS := $(GRIDS)|ManyProcesses|BesideItsPeers|ElsewhereInOtherStorms|StormsBite|ChainOfRetries|BesideFailsafe
-STORMS := $(STORMS)|DocsAreCurrent|TestTables|TestSearch$$|TestWorst|TestDraw$$|TestReconnect|TestHandshakes
+STORMS := $(STORMS)|DocsAreCurrent|TestTables|TestSearch|TestWorst|TestDraw|TestReconnect|TestHandshakes
+STORMS := $(STORMS)|TestCommand$$|MetricsAllocateLittle
 
 # The API of the example, whose descriptor set is next to it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
@@ -87,7 +89,7 @@ outages: ## Kill, hang and restart servers, in virtual time, and write the table
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent|TestReconnect$$|TestReconnect_Waits|TestHandshakes' ./outages ./fleet -args -write
 
 .PHONY: backoff
-backoff: ## Draw the delays of 100 clients with each jitter, and write the tables of docs/backoff.md
+backoff: ## Draw the delays of 100 clients with each jitter, play a herd and writers of one row, and write the tables and plots of docs/backoff.md
 	@cd lab && $(OFF) go test -count=1 ./backoff -args -write
 
 .PHONY: hedge
@@ -107,12 +109,12 @@ compare: ## Measure the costs of stagger and its peers: 3 minutes (COMPARE='-wri
 	@go run ./lab/compare $(COMPARE)
 
 .PHONY: test
-test: ## Run every module's tests with the race detector, but those that judge figures without: 4 minutes
+test: ## Run every module's tests, each once: with the race detector, but those that judge figures without: 3 minutes
 	@tools/ci/cc
 	@tools/ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
 
 .PHONY: check
-check: ## What takes longer than make test: long tests, storms, searches; and what needs a browser, servers and proxies, which it installs: 8 minutes
+check: ## What takes longer than make test: long tests, storms, searches; and what needs a browser, servers and proxies, which it installs: 9 minutes
 	@echo "make check: installs Chromium, Prometheus, Redis, etcd, nginx, HAProxy, and Node's and Python's gRPC, where they are missing"
 	@tools/ci/steps long browser storms grid search random ops interop redis
 
@@ -146,10 +148,10 @@ growth: ## Report what a client grows by, and what it links
 	@tools/ci/growth
 
 .PHONY: ops
-ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' writes their figures)
-	@tools/ci/prometheus
-	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
-	@cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)
+ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' and ALERTS=-write write their figures)
+	@tools/ci/prometheus >/dev/null
+	@PATH="$$PATH:$$(tools/ci/prometheus)" && cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|Alert' -count=1 -timeout 5m . $(ALERTS)
+	@PATH="$$PATH:$$(tools/ci/prometheus)" && cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)
 
 .PHONY: interop
 interop: ## Meet nginx, HAProxy, Python and Node in 3 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)

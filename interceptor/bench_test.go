@@ -198,8 +198,8 @@ func TestUnaryAllocations(t *testing.T) {
 }
 
 func TestUnaryAllocations_Connection(t *testing.T) {
-	with := testing.AllocsPerRun(2000, overBufconn(t, mustNew(t, fiftyMethods(t)).DialOptions()...))
-	without := testing.AllocsPerRun(2000, overBufconn(t, grpc.WithDisableRetry()))
+	with := testing.AllocsPerRun(500, overBufconn(t, mustNew(t, fiftyMethods(t)).DialOptions()...))
+	without := testing.AllocsPerRun(500, overBufconn(t, grpc.WithDisableRetry()))
 	if most := without + successAllocates + 2; with > most+slack {
 		t.Errorf("%v allocations a call with the interceptor, %v without; want at most %v", with, without, most)
 	}

@@ -32,10 +32,12 @@ type call struct {
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
-	entry   *entry
-	options callOptions
-	key     string        // the idempotency key; "" for none
-	start   time.Duration // on the budgets' clock
+	// doTarget is the target of a call without a connection: that of Do.
+	doTarget string
+	entry    *entry
+	options  callOptions
+	key      string        // the idempotency key; "" for none
+	start    time.Duration // on the budgets' clock
 
 	flags       callFlags
 	grpcRetries grpcRetries
@@ -80,7 +82,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		return
 	}
 	c.start = clock.Now()
-	c.entry = r.entry(c.cc, c.method, o.policy, c.start)
+	c.entry = r.entry(c.cc, c.doTarget, c.method, o.policy, c.start)
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)
@@ -221,7 +223,7 @@ func (c *call) noteSlowSuccess(a *attempt) {
 
 // recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) recordResponse(at, took time.Duration) {
-	c.entry.responses.Answered(at, evidence.Answer{Took: took, Speed: c.speedOfFirst(took), Accepted: true})
+	c.entry.responses.Answered(at, evidence.Answer{Began: c.start, Took: took, Speed: c.speedOfFirst(took), Accepted: true})
 }
 
 // speedOfFirst returns the speed of an answer to the first attempt, about which nothing had to be decided.

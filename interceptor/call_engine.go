@@ -6,11 +6,14 @@ package interceptor
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
@@ -25,6 +28,7 @@ type engineState struct {
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
 	connecting bool          // observers know that this attempt waits for a connection
+	lastPeer   net.Addr      // the backend of the attempt that ended last; nil: none, or no observer asks for it
 }
 
 // deciding reports whether the engine has started.
@@ -35,7 +39,13 @@ func (c *call) deciding() bool { return c.engineState != nil }
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine(new(engineState))
 	c.set.ServerStreams = stream != nil && stream.ServerStreams
-	c.set.Stream, c.set.NeverSlow = stream != nil, stream != nil && stream.ClientStreams
+	switch {
+	case stream == nil:
+	case stream.ClientStreams:
+		c.set.Kind = attempts.Upload
+	default:
+		c.set.Kind = attempts.Stream
+	}
 	if c.reasonGone(attempts.Now{Wall: time.Now(), Closed: closed(c.cc)}) == "" {
 		c.setGates()
 	}
@@ -74,7 +84,7 @@ func (c *call) prepareEngine(state *engineState) {
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
 	s.Method = c.entry.responses
-	s.Connect = c.connectWait()
+	s.Outage = c.outageWait()
 }
 
 // inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
@@ -82,14 +92,17 @@ func (c *call) prepareEngine(state *engineState) {
 const inboundShare = 0.75
 
 // connectWait returns how the call waits for a connection before an extra attempt.
-func (c *call) connectWait() attempts.ConnectWait {
-	if waits, says := c.saysWaitForReady(); says {
-		return attempts.ConnectWait{FailFast: !waits}
+func (c *call) outageWait() attempts.OutageWait {
+	waits, says := c.saysWaitForReady()
+	if says && !waits {
+		return attempts.OutageWait{FailFast: true}
 	}
-	wait := c.entry.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait}
+	is := attempts.OutageWait{Longest: c.entry.policy.MaxConnectionWait(), ByGRPC: says}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
-		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+		is.Longest = min(is.Longest, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+	}
+	if c.flags&optional != 0 {
+		is.Longest, is.FailFast = 0, !says
 	}
 	return is
 }
@@ -127,6 +140,7 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	}
 	step := c.engine.Ended(a.number, r, now)
 	a.slow = c.engine.EndedSlow()
+	c.lastPeer = a.report.peer.Addr
 	return step
 }
 
@@ -136,7 +150,7 @@ func (c *call) awaitNext(a *attempt, r attempts.Result, now attempts.Now) (next 
 	step := c.reportEnd(a, r, now)
 	c.notifyAttempt(a, r.Err)
 	c.notifyDecision(&step, a, r.Err)
-	for step.Send == 0 && !c.engine.Over() {
+	for step.Send == 0 && !c.endsStuck(now) {
 		c.sleep(step.Wake, step.Watch)
 		now = c.now()
 		step = c.wake(now)
@@ -188,6 +202,18 @@ func (c *call) connect(now attempts.Now) {
 		c.cc.Connect()
 	}
 }
+
+// endsStuck reports whether a call is over whose goroutines make no attempt. If the engine has one that runs all the same, that is our fault:
+// its end would never be reported, and the call would wait for it for ever. So the call ends with an error.
+func (c *call) endsStuck(now attempts.Now) (over bool) {
+	if !c.engine.Over() && c.engine.Running() > 0 {
+		c.engine.Abort(now)
+		c.engine.End().Err = errStuck
+	}
+	return c.engine.Over()
+}
+
+var errStuck = status.Error(codes.Internal, "stagger: a fault of the library: an attempt's end was not found")
 
 // abortUnlessOver releases everything that the call holds while a panic of an inner interceptor or a callback goes up.
 func (c *call) abortUnlessOver() {

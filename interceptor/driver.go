@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 )
 
 // driver makes the attempts of a call that several goroutines share: the application's, some of ours, and gRPC's.
@@ -197,7 +198,7 @@ func (d *driver) awaitOurs() (due time.Duration, watch, done bool) {
 	for d.ours > 0 {
 		d.changed.Wait()
 	}
-	return d.due, d.watch, d.served || d.of.engine.Over()
+	return d.due, d.watch, d.served || d.of.endsStuck(attempts.Now{At: clock.Now()})
 }
 
 // wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. ours says that the goroutine is one of ours.

@@ -51,9 +51,10 @@ type entry struct {
 // table, perhaps its own.
 func (e *entry) stale(r *Retrier) bool { return e.generation != r.generation.Load() }
 
-// entry returns the entry for a call that begins now. callers is the policy that the caller gave, or nil.
-func (r *Retrier) entry(cc *grpc.ClientConn, method string, callers *policy.Policy, now time.Duration) *entry {
-	key := methodKey{method: method}
+// entry returns the entry for a call that begins now. target is that of a call without a connection. callers is the policy that the caller
+// gave, or nil.
+func (r *Retrier) entry(cc *grpc.ClientConn, target, method string, callers *policy.Policy, now time.Duration) *entry {
+	key := methodKey{target, method}
 	if cc != nil {
 		key.target = cc.Target()
 	}
@@ -148,7 +149,7 @@ const mostEntries = 8
 
 // newRecord returns the record of a method that has none.
 func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
-	made := &record{name: keptName(key.method)}
+	made := &record{target: key.target, name: keptName(key.method)}
 	if cc != nil {
 		made.target = cc.CanonicalTarget()
 	}

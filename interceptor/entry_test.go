@@ -22,9 +22,9 @@ func TestEntries_Reload(t *testing.T) {
 	set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 	r := testkit.Must(New(set))(t)
 	recorded := func() *record { return r.methods.find(methodKey{method: method}) }
-	old := r.entry(nil, method, nil, 0)
+	old := r.entry(nil, "", method, nil, 0)
 	first := recorded()
-	if again := r.entry(nil, method, nil, 0); again != old {
+	if again := r.entry(nil, "", method, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
 	testkit.NoError(t, r.Reload(set))
@@ -33,12 +33,12 @@ func TestEntries_Reload(t *testing.T) {
 			t.Error("an old entry is kept")
 		}
 	}
-	fresh := r.entry(nil, method, nil, 0)
+	fresh := r.entry(nil, "", method, nil, 0)
 	if fresh == old || fresh.rules == old.rules || recorded() != first {
 		t.Error("an entry has old rules, or a new record")
 	}
 	testkit.NoError(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
-	if e := r.entry(nil, method, nil, 0); e.mode != policy.ModeOff || recorded() != first {
+	if e := r.entry(nil, "", method, nil, 0); e.mode != policy.ModeOff || recorded() != first {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
 	}
 }

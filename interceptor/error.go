@@ -20,9 +20,9 @@ import (
 )
 
 // Error is the error of a call, with details from stagger. Its text and its status are those of the last attempt, unchanged:
-// status.FromError, status.Code and errors.As return the same as without stagger. If the last attempt's error hides an earlier error of a
-// server, for example because the deadline passes during the second attempt, the text includes the server's error. If the policies'
-// defaultTimeout ends the call, the text says so, and why no attempt was sent in parallel with a slow one. To get the details:
+// status.FromError, status.Code and errors.As return the same as without stagger. Only if the policies' defaultTimeout ends the call, the text
+// says so, and why no attempt was sent in parallel with a slow one. If the call's end hides the error of an earlier attempt, errors.Is and
+// errors.As find that as well. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -48,14 +48,14 @@ type Error struct {
 	RetryAfter time.Duration
 
 	err  error  // the one that the caller gets
-	last error  // the last one of a server, if that is another one; else nil
+	last error  // of an earlier attempt, if err hides that; else nil
 	note string // about the deadline, or ""
 
 	gaveUp bool // the call has given up in an incoming call, whose handler may return this error
 }
 
-// Error returns the text of the last attempt's error, with a server's last error if the first hides it.
-func (e *Error) Error() string { return e.complete(e.cause().Error()) }
+// Error returns the text of the last attempt's error.
+func (e *Error) Error() string { return e.cause().Error() + e.note }
 
 // cause returns the error for the caller. An Error that a test makes has none, and its reason stands for it.
 func (e *Error) cause() error {
@@ -72,21 +72,12 @@ func (e *Error) GRPCStatus() *status.Status {
 	switch {
 	case !ok:
 		return nil
-	case e.last == nil && e.note == "":
+	case e.note == "":
 		return st
 	}
 	p := st.Proto()
-	p.Message = e.complete(p.GetMessage())
+	p.Message += e.note
 	return status.FromProto(p)
-}
-
-// complete adds what the text of the last attempt doesn't say.
-func (e *Error) complete(text string) string {
-	text += e.note
-	if e.last == nil {
-		return text
-	}
-	return text + "; the last server error: " + e.last.Error()
 }
 
 // LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, answers, attempts and elapsed, as in
@@ -109,7 +100,7 @@ func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.String("elapsed", e.Elapsed.String()))...)
 }
 
-// Unwrap returns the wrapped errors: the last attempt's, and the server's last error if the first hides it.
+// Unwrap returns the wrapped errors: the last attempt's, and if that hides an error of an earlier attempt, that one.
 func (e *Error) Unwrap() []error {
 	if e.last == nil {
 		return []error{e.cause()}
@@ -176,17 +167,17 @@ func (c *call) unanswered(end *attempts.End) error {
 	return status.Errorf(st.Code(), "%s before attempt %d%s", st.Message(), end.Attempts+1, before)
 }
 
-// amended returns the result of a call for its application, which knows of shown, and then gets err: gRPC's error may say more
-// than the call's end, and so may an inner interceptor's.
-func amended(shown, err error) error {
+// withNewer returns err, which RecvMsg has returned after the end of a call, with the details of that: a server may have said more than the
+// end of a context.
+func withNewer(shown, err error) error {
 	before, failed := errors.AsType[*Error](shown)
 	switch {
-	case !failed:
+	case !failed, err == nil:
 		return err
 	case before.err.Error() == err.Error():
 		return shown
 	}
 	again := *before
-	again.err = err
+	again.err, again.note = err, ""
 	return &again
 }

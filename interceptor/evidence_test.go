@@ -60,6 +60,7 @@ func cached(ctx context.Context) context.Context { return context.WithValue(ctx,
 
 // A cache that answers nearly all calls at once teaches no quantile: else all requests that reach the server would be hedged.
 func TestForeign_CacheAndQuantile(t *testing.T) {
+	testkit.Long(t)
 	fresh(t, byQuantile(), func(t *testing.T, s scene) {
 		s = s.caching(t)
 		times := testkit.NewTimes(50*ms, 0.4, 2)

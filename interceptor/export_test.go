@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/evidence"
@@ -42,6 +44,26 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary 
 
 // SetMostBalances bounds the balances.
 func (r *Retrier) SetMostBalances(n int) { r.budgets.table.most = n }
+
+// Kept returns the bytes of memory that a stream has for what it has sent.
+func Kept(made grpc.ClientStream) (n int) {
+	s := made.(*stream)
+	s.lock()
+	defer s.mu.Unlock()
+	for _, b := range s.log.blocks {
+		n += cap(b.data)
+	}
+	return n + cap(s.log.newest.data) + cap(s.encoder.newest.data)
+}
+
+// MistakeAnEnd reports the end of an attempt that a stream has never made, as a fault of the stream would.
+func MistakeAnEnd(made grpc.ClientStream) {
+	s := made.(*stream)
+	s.lock()
+	other := &streamAttempt{attempt: s.newest.attempt}
+	other.number = 99
+	s.decide(func() { s.attemptEnded(other, status.Error(codes.Unavailable, "of no attempt"), false) })
+}
 
 // SetMostMethods bounds the methods.
 func (r *Retrier) SetMostMethods(n int) { r.methods.most = n }

@@ -22,6 +22,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -126,6 +127,7 @@ func TestObserve_TakesNothing(t *testing.T) {
 
 // In a trial, as many calls are announced to be retried as mode ENFORCE retries, or would if its budget paid for it.
 func TestObserve_AnnouncesCallsThatEnforceWouldRetry(t *testing.T) {
+	testkit.Long(t)
 	for name, row := range map[string]trouble{
 		"one of three fails":        {down(), 3, false},
 		"one of three hangs":        {testserver.Hang(), 3, false},
@@ -181,9 +183,14 @@ func (tr trouble) retriedCalls(t *testing.T, mode policy.Mode) (n int) {
 		}
 		calls.Wait()
 		for _, e := range s.decisions {
-			follows := e.WillRetry || e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge || e.Reason == policy.ReasonBudgetExhausted
+			follows := e.WillRetry || e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge || e.Reason == policy.ReasonBudgetExhausted || e.Reason == policy.ReasonFailingEverywhere
 			if e.Attempt == 1 && follows {
 				n++
+			}
+		}
+		for _, e := range s.calls {
+			if e.Attempt == 1 && e.Reason == policy.ReasonFailingEverywhere && e.Delay > 0 { // it has waited: there are two decisions
+				n--
 			}
 		}
 	})

@@ -383,7 +383,7 @@ func TestOutcome_GRPCRetriesAlone(t *testing.T) {
 // gRPC's errors for streams that break without a status. The texts are gRPC's: if a version has others, these calls are
 // not retried.
 func TestOutcome_Cuts(t *testing.T) {
-	for name, row := range map[string]struct {
+	rows := map[string]struct {
 		cut  func(f *http2.Framer, id uint32)
 		text string
 	}{
@@ -395,14 +395,21 @@ func TestOutcome_Cuts(t *testing.T) {
 			respond(f, id)
 			_ = f.WriteData(id, true, make([]byte, 5))
 		}, "server closed the stream without sending trailers"},
-		"reset without an error": {func(f *http2.Framer, id uint32) {
-			_ = f.WriteRSTStream(id, http2.ErrCodeNo)
-		}, "stream terminated by RST_STREAM with error code: NO_ERROR"},
 		"headers, then reset": {func(f *http2.Framer, id uint32) {
 			respond(f, id)
 			_ = f.WriteRSTStream(id, http2.ErrCodeInternal)
 		}, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR"},
+	}
+	for _, code := range []http2.ErrCode{
+		http2.ErrCodeNo, http2.ErrCodeProtocol, http2.ErrCodeSettingsTimeout, http2.ErrCodeStreamClosed, http2.ErrCodeFrameSize,
+		http2.ErrCodeCompression, http2.ErrCodeConnect, http2.ErrCodeHTTP11Required,
 	} {
+		row := rows["headers, then reset"]
+		row.cut = func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, code) }
+		row.text = "stream terminated by RST_STREAM with error code: " + code.String()
+		rows["reset, "+code.String()] = row
+	}
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

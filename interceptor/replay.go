@@ -34,9 +34,10 @@ const messageHeader = 5
 //
 // A call in mode OBSERVE keeps nothing: it only counts, to tell where its limit would commit it.
 //
-// The stream's lock guards blocks, closed and used.
+// The stream's lock guards blocks, newest, closed and used.
 type replayLog struct {
 	blocks []block
+	newest block         // the last of blocks, if the next message may share its memory
 	closed bool          // after the messages
 	used   int           // of limit: the bytes and a header for each message
 	limit  int           // of this call, in bytes
@@ -86,6 +87,10 @@ func (l *replayLog) keep(e *encoded) bool {
 	} else {
 		l.blocks[len(l.blocks)-1] = e.block
 	}
+	l.newest = e.block
+	if cap(e.data) > maxSharedBlock {
+		l.newest = block{}
+	}
 	return true
 }
 
@@ -94,7 +99,7 @@ func (l *replayLog) release() {
 	if l.total != nil {
 		l.total.Add(int64(-l.used))
 	}
-	l.blocks, l.used = nil, 0
+	l.blocks, l.newest, l.used = nil, block{}, 0
 }
 
 // replay passes copies of the messages to send, until that returns an error.

@@ -23,8 +23,8 @@ type resumeOption struct {
 // Every resumption is an attempt: the policy and the budget must allow it, and the method must be idempotent. An attempt that has delivered
 // a message, or has run for 10 s, is progress: it counts as the first attempt again, for the policy and for [MaxAttempts]. After 10 s, the
 // backoff also starts again, and the attempt costs nothing, so that a quiet stream survives any number of cuts. To bound the whole stream,
-// return false. last is a copy, which costs a copy of every received message. next runs in RecvMsg. For streams of other kinds, and for
-// messages other than protobuf's, the option has no effect.
+// return false. next may change last, which is a copy. The option costs a copy of every received message. next runs in RecvMsg. For streams of
+// other kinds, and for messages other than protobuf's, the option has no effect.
 func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.CallOption {
 	return resumeOption{next: next}
 }
@@ -35,6 +35,7 @@ type resumption struct {
 	last proto.Message                                          // belongs to the receiver, as progress does
 
 	progress bool // a message has arrived since the stream last broke
+	asked    bool // the log has the request for the rest; the stream's lock guards it
 }
 
 func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) {
@@ -65,13 +66,13 @@ func (s *stream) makeRest() bool {
 	if s.resume.last == nil {
 		return len(s.log.blocks) > 0
 	}
-	m, ok := s.resume.next(s.resume.last)
+	m, ok := s.resume.next(proto.Clone(s.resume.last)) // which it may change
 	var e encoded
 	made := encoder{measures: s.encoder.measures}
 	if !ok || m == nil || made.encode(m, s.log.limit, &e) != decision.CommitNone || !m.ProtoReflect().IsValid() {
 		return false // a nil pointer is no request, though it can be encoded: as one for the whole stream
 	}
 	s.log.release()
-	s.log.closed = true
+	s.log.closed, s.whole, s.resume.asked = true, true, true
 	return s.log.keep(&e)
 }

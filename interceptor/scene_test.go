@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -337,5 +338,6 @@ func (s scene) leave() {
 }
 
 func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // warnings would hide which test has failed
 	goleak.VerifyTestMain(m)
 }

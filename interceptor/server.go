@@ -71,13 +71,24 @@ func (in *inboundCall) setMarks(n int) { allMarks.Add(int64(n) - in.marks.Swap(i
 // the incoming one.
 var allMarks atomic.Int64
 
+// forget takes all marks back.
+func (in *inboundCall) forget() {
+	if in.marks.Load() == 0 {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	clear(in.gaveUp)
+	in.setMarks(0)
+}
+
 type inboundKey struct{}
 
 // ServerOptions returns options of grpc.NewServer for a service that is also a client. If a call made in the context of an incoming call
 // gives up after its retries, or because it cannot connect, and the incoming call fails, the server sends pushback to its caller (trailer
 // grpc-retry-pushback-ms: -1, gRFC A6). gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts. A call
 // with [Optional] doesn't count. Neither does a call if another call of the same method begins later and succeeds, unless the handler returns
-// the first one's error. Marks go by method, not by target.
+// the first one's error, or if a streaming handler then sends a message. Marks go by method, not by target.
 //
 //	grpc.NewServer(retrier.ServerOptions()...)
 //
@@ -98,17 +109,25 @@ func serveUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle gr
 
 func serveStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	in := new(inboundCall)
-	inner := &inboundStream{stream, context.WithValue(stream.Context(), inboundKey{}, in)}
+	inner := &inboundStream{stream, in, context.WithValue(stream.Context(), inboundKey{}, in)}
 	return in.serve(func() error { return handle(srv, inner) }, stream.SetTrailer)
 }
 
 type inboundStream struct {
 	grpc.ServerStream
 
+	in  *inboundCall
 	ctx context.Context
 }
 
 func (s *inboundStream) Context() context.Context { return s.ctx }
+
+// SendMsg sends a message: the handler has got over the calls that gave up before. What ends its stream later, perhaps after hours, must not
+// forbid a watch to resume.
+func (s *inboundStream) SendMsg(m any) error {
+	s.in.forget()
+	return s.ServerStream.SendMsg(m)
+}
 
 // serve runs the handler of the call. If it fails after one of its calls has given up, serve sets the trailer. A handler
 // that panics fails as well: an outer interceptor may recover.

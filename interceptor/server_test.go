@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/faults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/testserver"
@@ -597,4 +599,42 @@ func TestChain_LeftToCaller(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A streaming handler that sends a message has got over the calls that gave up before: what ends its stream later doesn't forbid to resume.
+func TestChain_StreamGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		goesOn bool
+		want   string
+	}{
+		"it sends messages": {true, "[1 2 3]"},
+		"it fails at once":  {false, "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(three("ALLOW")), func(t *testing.T, s scene) {
+				s.On(create, down().Times(3), text("a"))
+				srv := testserver.Start(t, testserver.ServerOptions(s.retrier.ServerOptions()...))
+				next, streams := s.conn, 0
+				srv.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+					streams++
+					if streams > 1 {
+						return faults.Play(faults.Receive(1), say("3"))
+					}
+					_ = next.Invoke(ctx, create, new(wrapperspb.StringValue), new(wrapperspb.StringValue), interceptor.Idempotent())
+					if !row.goesOn {
+						return down()
+					}
+					return faults.Play(faults.Receive(1), say("1"), faults.Pause(5*time.Hour), say("2")).Then(down())
+				}))
+				s.conn = srv.Dial(t, s.retrier.DialOptions()...)
+				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+				send(t, stream, "x")
+				got, err := receive(stream)
+				if fmt.Sprint(got) != row.want || row.goesOn != (err == io.EOF) {
+					t.Errorf("%v, %v; want %s", got, err, row.want)
+				}
+			})
+		})
+	}
 }

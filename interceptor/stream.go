@@ -66,7 +66,8 @@ type streamAttempt struct {
 	attempt
 
 	stream   grpc.ClientStream // nil until it is open
-	answered bool              // the application has its first message: RecvMsg's
+	resumes  bool              // its request is that for the rest of the stream: the application's is done
+	answered bool              // the application has its first message: RecvMsg's, which writes it with the lock
 }
 
 func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
@@ -130,7 +131,7 @@ func (s *stream) begin(options *attemptOptions) {
 	s.add(s.firstAttempt(options, s.start))
 	ended, err := s.replay(s.newest)
 	if ended {
-		s.attemptEnded(s.newest, err)
+		s.attemptEnded(s.newest, err, false)
 	}
 	if s.over {
 		return
@@ -148,25 +149,37 @@ func (s *stream) SendMsg(m any) error {
 	t := s.committed.Load()
 	if t == nil {
 		var e encoded
-		why := s.encoder.encode(m, s.log.limit, &e) // before an inner interceptor can change m
+		why := s.encode(m, &e) // before an inner interceptor can change m
 		if why != decision.CommitUnsendable {
 			return s.sendKept(m, &e, why)
 		}
 		t = s.commitNewest(why) // its codec may give its buffers away, so no other attempt could send it
 	}
-	if t == nil {
+	switch {
+	case t == nil:
 		return s.sendEnded()
+	case t.resumes:
+		return nil
 	}
 	err := s.pass(func() error { return t.stream.SendMsg(m) })
 	switch {
 	case err == io.EOF:
 		return err
 	case err != nil:
-		return amended(s.endWith(t, err), err)
+		return s.endWith(t, err)
 	case !s.desc.ClientStreams:
 		s.noteWhole()
 	}
 	return nil
+}
+
+// encode encodes a message. Only the log keeps memory for it: a stream that is committed keeps none.
+func (s *stream) encode(m any, e *encoded) decision.Commit {
+	s.lock()
+	s.encoder.newest = s.log.newest
+	s.mu.Unlock()
+	defer func() { s.encoder.newest = block{} }()
+	return s.encoder.encode(m, s.log.limit, e)
 }
 
 // sendKept sends a message that is kept, unless why says that it can't be. The first attempt to which it is sent gets the application's own
@@ -175,6 +188,10 @@ func (s *stream) sendKept(m any, e *encoded, why decision.Commit) error {
 	again := false
 	var failure error
 	sent := s.withRetry(func(t *streamAttempt) error {
+		failure = nil
+		if t.resumes {
+			return nil
+		}
 		if again && e.of != nil {
 			if copied, err := e.decode(); err == nil {
 				m = copied
@@ -183,17 +200,17 @@ func (s *stream) sendKept(m any, e *encoded, why decision.Commit) error {
 		again = true
 		err := t.stream.SendMsg(m)
 		if err != nil && err != io.EOF { // no attempt can send it
-			failure = err
 			s.lock()
 			s.commit(t, decision.CommitUnsendable)
 			s.mu.Unlock()
+			failure = s.endWith(t, err)
 		}
 		return err
 	}, func(t *streamAttempt) {
 		s.whole = s.whole || !s.desc.ClientStreams
 		s.timeAttempts()
 		switch {
-		case s.committed.Load() != nil:
+		case t.resumes, s.committed.Load() != nil && (s.resume.next == nil || t.answered): // else a cut before the first message needs it
 		case why != decision.CommitNone:
 			s.commit(t, why)
 		case !s.log.keep(e):
@@ -204,8 +221,7 @@ func (s *stream) sendKept(m any, e *encoded, why decision.Commit) error {
 	case sent:
 		return nil
 	case failure != nil:
-		_, final := s.outcome()
-		return amended(final, failure)
+		return failure
 	default:
 		return s.sendEnded()
 	}
@@ -222,12 +238,17 @@ func (s *stream) sendEnded() error {
 // CloseSend closes the application's side of this attempt and of later ones.
 func (s *stream) CloseSend() (err error) {
 	if t := s.committed.Load(); t != nil {
+		if t.resumes {
+			return nil
+		}
 		err = s.pass(t.stream.CloseSend)
 		s.noteWhole()
 		return err
 	}
 	s.withRetry(func(t *streamAttempt) error {
-		err = t.stream.CloseSend()
+		if !t.resumes {
+			err = t.stream.CloseSend()
+		}
 		return nil
 	}, func(*streamAttempt) {
 		s.log.closed, s.whole = true, true

@@ -48,7 +48,7 @@ func (s *passedStream) RecvMsg(m any) error {
 	case s.shown == nil:
 		s.shown = s.call.passedError(err, s.ClientStream)
 	default:
-		s.shown = amended(s.shown, err)
+		s.shown = withNewer(s.shown, err)
 	}
 	return s.shown
 }

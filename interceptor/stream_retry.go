@@ -4,10 +4,10 @@
 package interceptor
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -104,8 +104,8 @@ func (s *stream) withRetry(op func(t *streamAttempt) error, done func(t *streamA
 	}
 }
 
-// operationFailed finds how an attempt has ended on which an operation has failed with err, and decides what follows. If the attempt has
-// headers, the application may receive its messages: that commits the stream, and RecvMsg returns how it has ended.
+// operationFailed finds how an attempt has ended on which an operation has failed with err, and decides what follows. If the application may
+// receive messages of the attempt, that commits the stream, and RecvMsg returns how it has ended.
 func (s *stream) operationFailed(t *streamAttempt, err error) {
 	if err == io.EOF {
 		ended, end := t.findEnd()
@@ -115,23 +115,28 @@ func (s *stream) operationFailed(t *streamAttempt, err error) {
 		}
 		err = end
 	}
-	s.attemptEnded(t, err)
+	s.attemptEnded(t, err, false)
 }
 
-// findEnd returns how an attempt has ended that takes no more messages. ended is false if it has headers: messages may come before its end.
+// findEnd returns how an attempt has ended that takes no more messages, or has no headers. ended is false if messages may come before its
+// end: it has headers, or gRPC has not ended it, as if an inner interceptor answers without headers.
 func (t *streamAttempt) findEnd() (ended bool, err error) {
-	if headers, _ := t.stream.Header(); headers != nil {
+	headers, _ := t.stream.Header()
+	if headers != nil || !t.ended() {
 		return false, nil
 	}
 	err = t.stream.RecvMsg(new(emptypb.Empty))
 	return err != nil, endOf(err)
 }
 
-// attemptEnded reports that an attempt has ended with err. It makes the next ones, until one has everything in the log, or the call is
-// over. It must run inside decide.
-func (s *stream) attemptEnded(t *streamAttempt, err error) {
+// attemptEnded reports that an attempt has ended with err; received says that RecvMsg has returned it. It makes the next ones, until one has
+// everything in the log, or the call is over. It must run inside decide.
+func (s *stream) attemptEnded(t *streamAttempt, err error, received bool) {
 	for {
 		r, now := s.takeResult(t, err)
+		if received && s.committed.Load() == t {
+			s.resumeCommitted(&r)
+		}
 		n, at := s.awaitNext(&t.attempt, r, now)
 		if n == 0 {
 			s.conclude(t)
@@ -163,24 +168,21 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 	t.noteReport()
 	r := s.resultOf(&t.attempt, nil, err, local, now)
 	s.warnOfFailure(&t.attempt, err)
-	if err != nil && !local && s.resume.next != nil {
-		s.resumeAfter(&r, now.At-t.began)
+	if s.resume.next != nil && err != nil && !local && s.committed.Load() == nil {
+		r.Resumes = t.resumes || now.At-t.began >= attempts.LongRun // else it is an ordinary failure before the first message
 	}
 	return r, now
 }
 
-// resumeAfter makes the next attempt resume the stream, if it can, after one that was cut after this time. If the stream is committed, the
-// request for the rest replaces the log.
-func (s *stream) resumeAfter(r *attempts.Result, ran time.Duration) {
-	if s.committed.Load() == nil {
-		r.Resumes = s.resume.last != nil || ran >= attempts.LongRun // else it is an ordinary failure before the first message
+// resumeCommitted makes the next attempt resume a committed stream, if it can. The request for the rest replaces the log. Only RecvMsg
+// resumes: what the function of the Resume option gets belongs to it.
+func (s *stream) resumeCommitted(r *attempts.Result) {
+	if s.resume.next == nil || r.Err == nil || r.Local || !s.makeRest() {
 		return
 	}
-	if s.makeRest() {
-		r.Resumes, r.Progress = true, s.resume.progress
-		s.resume.progress = false
-		s.committed.Store(nil)
-	}
+	r.Resumes, r.Progress = true, s.resume.progress
+	s.resume.progress = false
+	s.committed.Store(nil)
 }
 
 // replay opens an attempt, and sends it what is in the log. It returns the end of one that has ended meanwhile.
@@ -205,6 +207,7 @@ func (s *stream) replay(t *streamAttempt) (ended bool, err error) {
 func (s *stream) add(a attempt) *streamAttempt {
 	t := &streamAttempt{attempt: a}
 	t.ofStream, t.onEnd, t.over = t, s.attemptFinished, make(chan struct{})
+	t.resumes = s.resume.asked
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
 	s.newest = t
 	return t
@@ -256,9 +259,9 @@ func (s *stream) receivesFrom(t *streamAttempt) bool { return s.receiving && t =
 
 // received reports the first message of an attempt.
 func (s *stream) received(t *streamAttempt) {
-	t.answered = true
 	s.lock()
 	defer s.mu.Unlock()
+	t.answered = true
 	s.receiving = false
 	s.changed.Broadcast()
 	if s.over { // its context has ended meanwhile
@@ -273,7 +276,8 @@ func (s *stream) received(t *streamAttempt) {
 // requests has none that is slow. The lock must be held.
 func (s *stream) beginWait() (watched bool) {
 	s.awaited = true
-	if s.over || s.committed.Load() != nil || !s.whole || s.desc.ClientStreams || !s.entry.policy.Watched() {
+	waits := !s.over && s.committed.Load() == nil && !s.receiving // a RecvMsg that began before the request was sent is inside gRPC
+	if !waits || !s.whole || s.desc.ClientStreams || !s.entry.policy.Watched() {
 		s.timeAttempts()
 		return false
 	}
@@ -301,47 +305,50 @@ func (s *stream) noteWhole() {
 func (s *stream) receivedEnd(t *streamAttempt, err error) (over bool, shown error) {
 	s.lock()
 	s.receiving = false
-	if s.over { // its context has ended meanwhile, or long ago: a server may have said more than that
+	switch {
+	case s.over: // its context has ended meanwhile, or long ago: a server may have said more than that
 		s.changed.Broadcast()
 		s.mu.Unlock()
-		switch {
-		case err == nil:
-			return true, nil
-		case s.final != nil && !isResponse(err):
-			return true, s.final
-		default:
-			return true, amended(s.final, err)
+		if isResponse(err) {
+			return true, withNewer(s.final, err)
 		}
+		return true, cmp.Or(s.final, err)
+	case t != s.newest: // another operation has found its end
+		s.changed.Broadcast()
+		s.mu.Unlock()
+		return false, nil
 	}
-	s.decide(func() { s.attemptEnded(t, err) })
+	s.decide(func() { s.attemptEnded(t, err, true) })
 	return s.outcome()
 }
 
 // endWithoutHeaders reports the end of an attempt whose Header has found, as in gRPC, that there are none. RecvMsg says how it has ended: gRPC
-// calls OnFinish without an error for an attempt that never left a connection that was closed.
+// calls OnFinish without an error for an attempt that never left a connection that was closed. The application's RecvMsg finds the end by
+// itself if it may be inside gRPC, and if it may resume the stream.
 func (s *stream) endWithoutHeaders(t *streamAttempt) {
 	s.lock()
-	if s.over || t != s.newest || s.receiving { // a RecvMsg that is inside gRPC finds the end
+	if s.over || t != s.newest || s.receiving || t.answered || s.resume.next != nil {
 		s.mu.Unlock()
 		return
 	}
 	s.decide(func() {
 		if ended, err := t.findEnd(); ended {
-			s.attemptEnded(t, err)
+			s.attemptEnded(t, err, false)
 		}
 	})
 }
 
-// endWith reports that an attempt has ended with err, unless the call is over, and returns the call's error.
-func (s *stream) endWith(t *streamAttempt, err error) (final error) {
+// endWith reports that SendMsg has ended an attempt with err. It returns what SendMsg returns: the call's error, or err if the call has
+// ended otherwise.
+func (s *stream) endWith(t *streamAttempt, err error) error {
 	s.lock()
 	if s.over || t != s.newest {
-		defer s.mu.Unlock()
-		return s.final
+		s.mu.Unlock()
+		return err
 	}
-	s.decide(func() { s.attemptEnded(t, err) })
-	_, final = s.outcome()
-	return final
+	s.decide(func() { s.attemptEnded(t, err, false) })
+	_, final := s.outcome()
+	return cmp.Or(final, err)
 }
 
 // conclude ends the call. t has its response; nil: none. It must run inside decide.
@@ -409,5 +416,5 @@ func (s *stream) endUnfound(err error) {
 		s.mu.Unlock()
 		return
 	}
-	s.decide(func() { s.attemptEnded(s.newest, err) })
+	s.decide(func() { s.attemptEnded(s.newest, err, false) })
 }

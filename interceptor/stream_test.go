@@ -65,6 +65,9 @@ import (
 //	11 mode OBSERVE keeps nothing                                              TestStream_ObserveKeepsNothing
 //	12 a resumed stream lives over any number of cuts, and keeps nothing of    TestForever_Quiet, TestForever_CutSoon, TestForever_Memory,
 //	   ended attempts                                                          TestResume_…
+//	13 operations may come in any order, from several goroutines: a stream     TestStreamOrder_…, TestResume_SendMsgIsStillInside,
+//	   of gRPC has one receive at a time, what was sent stays sent, and all    TestLone and TestLoneResumed in lab/proof
+//	   ends at the deadline
 
 // overlap is an inner interceptor's stream that notices two goroutines in one direction of its attempt.
 type overlap struct {

@@ -36,6 +36,10 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		u.announce(ctx)
+		u.inSequence = true
+		if u.options.maxAttempts > 1 {
+			u.keepMessages()
+		}
 		if r.repeats == nil {
 			return u.run(options)
 		}
@@ -51,10 +55,6 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 
 // run makes the call. options are for its first attempt.
 func (u *unary) run(options *attemptOptions) error {
-	u.inSequence = true
-	if u.options.maxAttempts > 1 {
-		u.keepMessages()
-	}
 	u.prepareContext()
 	u.limitTime()
 	if u.cancel != nil {

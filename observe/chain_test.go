@@ -26,6 +26,7 @@ import (
 // In an outage of a minute at the end of a chain of four services, at 20 calls a second, all of them together log at most 40
 // lines: the service above the dead one logs, and those above it are told.
 func TestLinesOfAnOutage(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const method = "/acme.orders.v1.OrderService/GetOrder"

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe"
 )
@@ -91,4 +93,65 @@ func TestSlog_SlowBackends_Bounded(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// The log names the backends at which attempts fail, with the code of most of them. Errors about the request aren't failures, nor are hedges
+// that lost, and a slow attempt counts as slow only.
+func TestSlog_FailingBackends(t *testing.T) {
+	t.Parallel()
+	type ended struct {
+		backend, n int
+		code       codes.Code
+		slow       bool
+	}
+	for name, row := range map[string]struct {
+		ended []ended
+		want  []string // after 10.0.0.
+	}{
+		"one of three": {
+			[]ended{{2, 268, codes.Unavailable, false}, {1, 400, codes.OK, false}, {3, 369, codes.NotFound, false}},
+			[]string{"attempts at 2 failed: 268 of 268 (UNAVAILABLE), at others 0 of 769"},
+		},
+		"two codes": {
+			[]ended{{2, 2, codes.Unavailable, false}, {2, 5, codes.Internal, false}, {1, 4, codes.Unknown, false}},
+			[]string{"attempts at 2 failed: 7 of 7 (INTERNAL), at 1 4 of 4 (UNKNOWN)"},
+		},
+		"slow": {
+			[]ended{{2, 5, codes.DeadlineExceeded, true}, {1, 5, codes.Canceled, false}},
+			[]string{"attempts at 2 were slow: 5 of 5, at others 0 of 5"},
+		},
+		"both": {
+			[]ended{{2, 5, codes.DeadlineExceeded, true}, {2, 5, codes.Internal, false}},
+			[]string{"attempts at 2 were slow: 5 of 10", "attempts at 2 failed: 5 of 10 (INTERNAL)"},
+		},
+		"a fifth":            {[]ended{{2, 20, codes.Internal, false}, {2, 80, codes.OK, false}}, nil},
+		"about the requests": {[]ended{{2, 20, codes.NotFound, false}, {2, 80, codes.Canceled, false}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var out synced
+				o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+				for _, e := range row.ended {
+					for range e.n {
+						o.Attempt(t.Context(), interceptor.Event{
+							Target: "dns:///orders", Attempt: 1, Code: e.code, SlowAttempt: e.slow,
+							Peer: &net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(e.backend)), Port: 7002},
+						})
+					}
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				got := strings.NewReplacer("10.0.0.", "", ":7002", "").Replace(out.take())
+				for _, want := range row.want {
+					if !strings.Contains(got, fmt.Sprintf("level=WARN msg=%q target=dns:///orders\n", "stagger: "+want)) {
+						t.Errorf("logged %swant %s", got, want)
+					}
+				}
+				if strings.Count(got, "\n") != len(row.want) {
+					t.Errorf("logged %swant %d lines", got, len(row.want))
+				}
+			})
+		})
+	}
 }

@@ -34,6 +34,7 @@ import (
 // and in some others. Each server must get the key from every header that a policy accepts. If a new version of gRPC drops
 // another header, add it to header.Lost.
 func TestIdempotencyHeadersArrive(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	servers := keyServers(t)
 	candidates := slices.Concat(namesInCode(t), []string{

@@ -23,7 +23,7 @@ func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
 	set, err := compile(spec.Read(report, data), report)
 	if err == nil {
-		set.source, set.digest = file, sha256.Sum256(data)
+		set.source, set.text, set.digest = file, string(data), sha256.Sum256(data)
 	}
 	return set, err
 }

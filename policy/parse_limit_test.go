@@ -95,6 +95,7 @@ func TestParseOneDocument(t *testing.T) {
 
 // TestParseManyErrors has a file of a million bytes, all wrong.
 func TestParseManyErrors(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	var b strings.Builder
 	for i := range 14_000 {

@@ -193,6 +193,7 @@ func TestParseRecvTimeout(t *testing.T) {
 
 // A list or null in the place of another value is one mistake. Quotes don't mend it, nor a map.
 func TestParseListsAndMaps(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	tree := allKeys(t)
 	tried := 0

@@ -1,9 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy reads retry policies from files, and checks them. Most programs need only a file, which interceptor.Watch reads.
+// Package policy has retry policies, and checks them. Most programs need only a file, which interceptor.Watch reads.
 //
-// A program can also contain its policies, as the text of a file:
+// A program can also contain its policies, as a [Config] for [New], or as the text of a file:
 //
 //	set, err := policy.Parse("retry.yaml", []byte(`
 //	methodConfig:
@@ -20,7 +20,7 @@
 // # Policies and sets
 //
 // A [Policy] has a method's settings in the file, checked and compiled. A [Set] has the policies of a program, and finds the one for a
-// method. [Load] and [Parse] read a set from a file in the format of the gRPC service config. For a policy that applies to some calls only,
+// method. [New] makes a set of a [Config]. [Load] and [Parse] read one from a file in the format of the gRPC service config. For a policy that applies to some calls only,
 // use interceptor.Policy with a policy of any set.
 //
 // # Errors and reasons

@@ -21,6 +21,7 @@ type Set struct {
 	mode     Mode      // of all calls
 	warnings []Diagnostic
 	source   string            // the name of the text that it was parsed from, or ""
+	text     string            // that text
 	digest   [sha256.Size]byte // of that text, or zero
 }
 
@@ -80,6 +81,9 @@ func (s *Set) Hash() string {
 	}
 	return hex.EncodeToString(s.digest[:6])
 }
+
+// String returns the text of the policy file: as it was parsed, or as [New] wrote it. Parsed again, it is the same set.
+func (s *Set) String() string { return s.text }
 
 // Warnings returns warnings on valid but possibly surprising settings, such as a budget that no policy names.
 func (s *Set) Warnings() []Diagnostic { return slices.Clone(s.warnings) }

@@ -13,20 +13,18 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/demo"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/explain"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/simulate"
 )
 
 func main() {
-	// A signal ends the process immediately; commands with something left to do, such as faultserver, catch it.
 	os.Exit(cli.ExitCode(command().Execute())) // cobra has already printed
 }
 
 func command() *cobra.Command {
 	root := root()
-	root.AddCommand(demo.Command(), explain.Command(), export.Command(), faultserver.Command(), lint.Command())
+	root.AddCommand(demo.Command(), explain.Command(), export.Command(), lint.Command())
 	root.AddCommand(migrate.Command(), simulate.Command(), versionCommand())
 	return finished(root)
 }

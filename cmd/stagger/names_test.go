@@ -75,7 +75,6 @@ func TestNamesAreShown(t *testing.T) {
 		{"simulate", scenario},
 		{"simulate", wrong},
 		{"simulate", "::error::x\x1b[31m"},
-		{"faultserver", "--script", wrong},
 	} {
 		out, err := run(args...)
 		if out == "" {

@@ -21,7 +21,7 @@ import (
 const about = `stagger gives gRPC clients retries whose load is bounded in an outage. This command
 is for its policy files: it checks them (lint), shows what they do (explain),
 converts them for other gRPC implementations (export, migrate), and simulates
-failures to test them (simulate, faultserver, demo).
+failures to test them (simulate, demo).
 
 "stagger help policy" shows such a file, and "stagger help keys" all its keys.`
 

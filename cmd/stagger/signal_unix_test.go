@@ -21,9 +21,8 @@ func TestSignalEndsReading(t *testing.T) {
 	t.Parallel()
 	const file = "../../examples/orders/retry.yaml"
 	for _, line := range []string{
-		"lint -", "export -", "explain - a.B/C", "explain - --all", "faultserver --listen 127.0.0.1:0 --script -",
+		"lint -", "export -", "explain - a.B/C", "explain - --all",
 		"lint PIPE", "demo --policy PIPE", "simulate overload --policy PIPE", "simulate PIPE", "explain " + file + " --all --descriptors PIPE",
-		"faultserver --listen 127.0.0.1:0 --descriptors PIPE",
 	} {
 		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			t.Run(line+" "+signal.String(), func(t *testing.T) {

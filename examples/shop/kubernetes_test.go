@@ -57,6 +57,9 @@ func TestKubernetes(t *testing.T) {
 		case *apps.Deployment:
 			workloads = append(workloads, o.Name)
 			checkPod(t, o.Name, &o.Spec.Template.Spec)
+			if o.Spec.MinReadySeconds < 30 {
+				t.Errorf("%s replaces a pod after %d s: clients that ask DNS every 30 s may know none of the new ones", o.Name, o.Spec.MinReadySeconds)
+			}
 		case *apps.StatefulSet:
 			workloads = append(workloads, o.Name)
 			checkPod(t, o.Name, &o.Spec.Template.Spec)

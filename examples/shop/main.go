@@ -17,9 +17,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"time"
+
+	"google.golang.org/grpc/resolver/dns"
 )
 
 func main() {
+	dns.SetMinResolutionInterval(time.Second) // with gRPC's 30 s, a rolling update may be faster
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
 	stop()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/explain"
 )
 
 // result has the outcomes of a phase's calls.
@@ -31,27 +33,10 @@ const (
 	decisionsMetric = "stagger_client_decisions_total"
 )
 
-// why explains the reasons that occur in this shop.
-var why = map[string]string{
-	"attempts_exhausted": "the policy allows no further attempts",
-	"breaker_open":       "the circuit breaker is open",
-	"budget_exhausted":   "the budget does not pay for another attempt",
-	"cancelled":          "the caller has left",
-	"chain_stop":         "the incoming call is a retry itself",
-	"closed":             "the connection was closed",
-	"committed":          "the application has seen a part of the attempt",
-	"deadline_exceeded":  "the caller's deadline has passed",
-	"deadline_too_close": "the next attempt would have come too late",
-	"followed":           "a newer attempt of the call still runs",
-	"mode_off":           "retries are switched off",
-	"non_retryable":      "the policy does not list the code",
-	"not_connected":      "the service was not back in time",
-	"not_idempotent":     "nothing declares the method idempotent",
-	"not_proven_fast":    "little is known of other calls, or one was slow as well",
-	"overloaded":         "the service would answer too late",
-	"pushback_stop":      "the called service has already retried",
-	"slow_everywhere":    "the last calls were all slow: there is a queue",
-	"too_many_waiting":   "too many calls wait already",
+// why returns the reason in a few words, which the command and the debug page explain in more.
+func why(reason string) string {
+	meaning, err := explain.MeaningOf(reason)
+	return cmp.Or(meaning.Short, fmt.Sprint(err))
 }
 
 // String returns the result as text.
@@ -141,7 +126,7 @@ func (r *result) refusals(link [2]string) string {
 	for _, reason := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
-		fmt.Fprintf(&b, "    no further attempt %4.0f times: %s (%s)\n", counts[reason], cmp.Or(why[reason], "see docs/runbook.md"), reason)
+		fmt.Fprintf(&b, "    no further attempt %4.0f times: %s (%s)\n", counts[reason], why(reason), reason)
 	}
 	return b.String()
 }

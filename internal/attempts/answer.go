@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
@@ -46,13 +48,18 @@ func (c *Call) noteAnswer(a *attempt, accepted bool, at time.Duration) {
 	}
 	took, left := c.took(a, at), c.timeLeft(a.began)
 	a.heard, a.heardIn = true, took
+	c.set.Budget.Observe(clock.Time(at), budget.EventAnswered)
+	m := c.set.Method
 	if c.awaited == Never || a.unmeasured {
+		if m != nil {
+			m.Recovered()
+		}
 		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
 	a.speed = c.limitsOf(a.number).SpeedOf(took)
-	if m := c.set.Method; m != nil {
-		m.Answered(at, evidence.Answer{Took: took, Speed: a.speed, Accepted: accepted})
+	if m != nil {
+		m.Answered(at, evidence.Answer{Began: c.timedFrom(a), Took: took, Speed: a.speed, Accepted: accepted})
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
@@ -71,7 +78,7 @@ func (c *Call) took(a *attempt, at time.Duration) time.Duration {
 
 // ownTimeout returns the timeout that an attempt has of its own: the per-attempt timeout or the hedging delay; 0: none.
 func (c *Call) ownTimeout() time.Duration {
-	if c.set.NeverSlow {
+	if c.set.Kind == Upload {
 		return 0
 	}
 	after, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)

@@ -6,6 +6,8 @@ package attempts
 import (
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
@@ -118,16 +120,18 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 	if !followed {
 		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
 	}
-	if is.Fails() && !long { // or a throttle would end a quiet stream after a few cuts
+	switch {
+	case is.Unsent:
+		c.set.Budget.Observe(clock.Time(now.At), budget.EventUnconnected)
+	case is.Fails() && !long: // or a throttle would end a quiet stream after a few cuts
 		c.reportFailure(now.At)
 	}
-	d := c.decide(step, a.number, is, followed, now)
+	d := c.decide(step, a.number, is, followed, long, now)
 	c.ending.answer, c.ending.reason = answer{attempt: a.number, err: r.Err, failsOK: r.FailsOK()}, d.Reason
 	c.obey(step, d, now)
 	switch {
 	case d.Retry:
 		c.state = open
-		c.setPending(d, now)
 		c.launch(step, now)
 		if step.Send == 0 && c.pending.state == nothing { // refused in the same moment, as in an old outage
 			step.Decision = d.Refused(c.ending.reason)

@@ -43,6 +43,16 @@ type Now struct {
 	Off policy.Reason
 }
 
+// Kind is the kind of a call: it says when its attempts are slow.
+type Kind uint8
+
+// The kinds.
+const (
+	Unary  Kind = iota // attempts are timed from their start
+	Stream             // of one request: attempts are timed only from Await on
+	Upload             // the application sends a stream: neither the per-attempt timeout nor the hedging delay applies
+)
+
 // Settings are the settings of a call. Breaker, Admission and Method may be nil.
 type Settings struct {
 	Policy        *policy.Policy
@@ -50,14 +60,13 @@ type Settings struct {
 	Deadline      time.Duration // of the whole call, on the budgets' clock; Never: none
 	ByDefault     bool          // Deadline is that of the default timeout, for a call that came without one
 	InSequence    bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	Stream        bool          // attempts are timed only from Await on
+	Kind          Kind          // Unary without one
 	ServerStreams bool          // the response is a stream
 	Resumes       bool          // and one that is resumed when it is cut: a watch, which may be quiet
-	NeverSlow     bool          // the application sends a stream: neither the per-attempt timeout nor the hedging delay applies
 	Observe       bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
 	Safe          bool          // the method is idempotent
 	InRetry       bool          // the call is part of an inbound call that is itself a retry
-	Connect       ConnectWait
+	Outage        OutageWait
 	Budget        budget.Budget
 	Slots         Slots
 	Breaker       Gate
@@ -66,14 +75,15 @@ type Settings struct {
 	Method        Method
 }
 
-// MaxOutage is the age of an outage at which calls stop waiting for a connection. The wait is meant for restarts: DialOptions' delays
-// connect again within 5 s after a restart of 3 s. lab/fleet/reconnect.md has the table behind this choice.
+// MaxOutage is the age of an outage at which calls stop waiting for a connection, or for an answer. The wait is meant for restarts:
+// DialOptions' delays connect again within 5 s after a restart of 3 s. lab/fleet/reconnect.md has the table behind this choice.
 const MaxOutage = 5 * time.Second
 
-// ConnectWait says how a call waits for a connection before an extra attempt.
-type ConnectWait struct {
+// OutageWait says how a call waits in an outage before an extra attempt: for a connection, or, while all attempts fail, for an answer.
+type OutageWait struct {
 	Longest  time.Duration // 0: it does not wait
 	FailFast bool          // while the channel is down, extra attempts are neither sent nor wait
+	ByGRPC   bool          // gRPC waits for the connection
 }
 
 // Slots limit the calls that wait between two attempts.
@@ -96,8 +106,13 @@ type Method interface {
 	Answered(now time.Duration, a evidence.Answer)    // an attempt, at its first message, or at its end
 	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
-	Evidence() evidence.Evidence // what the last answers show
-	Quantile() time.Duration     // of the latency, as the policy asks; 0: unknown
+	Failed(now time.Duration) // an attempt
+	Recovered()               // an attempt was answered, whose latency says nothing; Answered says it, too
+
+	Evidence() evidence.Evidence              // what the last answers show
+	FailsFor(now time.Duration) time.Duration // since its first failure after its last answer; 0: the last attempt was answered
+	AnsweredSince(began time.Duration) bool   // an attempt that began at this time or later was answered
+	Quantile() time.Duration                  // of the latency, as the policy asks; 0: unknown
 }
 
 // Result is the result of an attempt.
@@ -161,6 +176,7 @@ type End struct {
 	FailsOK     bool // Err is nil, and a classifier has found a failure in the reply
 	Forbidden   bool // a server has said that the call is not to be retried, as one says that has given up itself
 	WouldRefuse bool // admission would have refused the call, if it were enforced
+	ForAnswer   bool // the call has waited for an answer, while all attempts failed
 	Slow        bool // an attempt took longer than its own timeout, see [evidence.Limits]
 }
 
@@ -170,15 +186,19 @@ type End struct {
 func (e *End) GaveUp() bool {
 	switch cmp.Or(e.Refusal, e.Reason) {
 	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast,
-		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
+		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonFailingEverywhere, policy.ReasonBudgetExhausted,
+		policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
 		return e.Attempts > 1 || e.Forbidden
 	case policy.ReasonNonRetryable, policy.ReasonCommitted:
 		return e.Forbidden && !ofRequest(status.Code(e.Err)) // a handler may go on after NOT_FOUND
-	default:
+	case policy.ReasonSucceeded, policy.ReasonNotIdempotent, policy.ReasonChainStop, policy.ReasonCancelled, policy.ReasonClosed, policy.ReasonModeOff:
+		return false
+	case policy.ReasonFollowed, policy.ReasonRetry, policy.ReasonHedge: // they end no call
 		return false
 	}
+	return false // each reason has its case, without a default: so the linter names this switch when a reason is added
 }
 
 // ErrLocal is interceptor.ErrLocal.

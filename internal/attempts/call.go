@@ -66,6 +66,7 @@ type used struct {
 	hedges    int  // those that were sent in parallel with others
 	progress  int  // those before the one with which a resumed stream has last received a message
 	stopped   bool // the server has forbidden further attempts
+	forAnswer bool // it has waited for an answer
 	announced bool // the one extra attempt that Settings.Observe announces
 	backoff   decision.Backoff
 }
@@ -147,7 +148,7 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
 	c.awaited = at
-	if s.Stream {
+	if s.Kind != Unary {
 		c.awaited = Never
 	}
 }

@@ -54,7 +54,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 		w.fuse = 1 + d.roll(40)
 	}
 	if d.one(2) {
-		m.set.Connect.Longest = at(1 + 10*d.roll(100))
+		m.set.Outage.Longest = at(1 + 10*d.roll(100))
 	}
 	if d.one(2) {
 		m.set.Deadline = m.now.At + at(5*d.roll(256))
@@ -571,6 +571,6 @@ func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
 	fmt.Fprintf(&b, "policy %+v %+v", compiled.Of(p).Extra, compiled.Of(p).Hedge)
-	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.InSequence, s.Breaker != nil)
+	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Outage.Longest, s.MaxAttempts, s.InSequence, s.Breaker != nil)
 	return b.String()
 }

@@ -182,7 +182,7 @@ func (m *model) check(step Step, by cancelled) {
 	if step.Wake != Never && m.running > 0 && !m.set.Policy.Watched() {
 		m.failf("13: a call whose attempts can't be slow wakes at %v while one runs: a unary call has no lock then", step.Wake)
 	}
-	if step.Watch && !m.flipped && (!m.now.Down || step.Wake > min(m.now.At+m.set.Connect.Longest, max(m.latest(), m.now.At))) {
+	if step.Watch && !m.flipped && (!m.now.Down || step.Wake > min(m.now.At+m.set.Outage.Longest, max(m.latest(), m.now.At))) {
 		m.failf("8: the call waits for a channel until %v; down: %v", step.Wake, m.now.Down)
 	}
 	if n := len(m.attempts); step.Wake == Never && m.isOpen() && n > 0 {
@@ -246,7 +246,7 @@ func (m *model) checkDecision(step Step) {
 	m.may, m.due = true, later(m.now.At, d.Delay)
 	given := step.Wake == m.attempts[len(m.attempts)-1].slowAt // the attempt was given up at once
 	latest := max(m.due, m.word)
-	if m.now.Down && m.set.Connect.Longest > 0 { // others run, so that the channel is looked at now and then
+	if m.now.Down && m.set.Outage.Longest > 0 { // others run, so that the channel is looked at now and then
 		latest = max(latest, later(m.now.At, decision.BackoffOf(m.set.Policy).Initial))
 	}
 	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > latest {
@@ -281,7 +281,7 @@ func (m *model) checkSend(step Step) {
 		m.failf("7: attempt %d is sent, and nobody has decided that", n)
 	case m.now.At < m.due, m.now.At < m.floor, m.forbidden:
 		m.failf("7: attempt %d is sent at %v; due at %v, by the server's word at %v; forbidden: %v", n, m.now.At, m.due, m.floor, m.forbidden)
-	case m.now.Down && m.set.Connect.Longest > 0:
+	case m.now.Down && m.set.Outage.Longest > 0:
 		m.failf("8: attempt %d is sent while the channel is down", n)
 	}
 	if m.set.Breaker != nil && m.allowed != len(m.attempts) {

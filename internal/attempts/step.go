@@ -46,7 +46,7 @@ func (c *Call) conclude(now *Now) {
 		c.end.Commit = c.commit.why
 	}
 	c.gap.end(at)
-	c.end.Waited = c.gap.total
+	c.end.Waited, c.end.ForAnswer = c.gap.total, c.used.forAnswer
 	c.end.Pushback = max(c.floor-at, 0)
 	c.end.Forbidden = c.ending.forbidden
 	c.end.FailsOK = c.ending.answer.failsOK

@@ -88,8 +88,7 @@ func codeSpecOf(p *policy.Policy, code codes.Code) *spec.Code {
 // also return it for other errors.
 var cuts = []string{
 	"server closed the stream without sending trailers",
-	"stream terminated by RST_STREAM with error code: NO_ERROR",
-	"stream terminated by RST_STREAM with error code: INTERNAL_ERROR", // nginx, when the server behind it is gone
+	"stream terminated by RST_STREAM with error code: ", // whichever gRPC maps to INTERNAL: nginx sends INTERNAL_ERROR, AWS' load balancer PROTOCOL_ERROR
 }
 
 func isCut(st *status.Status) bool {

@@ -50,7 +50,7 @@ func TestCuts(t *testing.T) {
 		"neither is listed":                     {list(codes.Aborted), internal(trailers), false, policy.ReasonNonRetryable, 0},
 		"reset, NO_ERROR":                       {nil, internal(reset + "NO_ERROR"), false, policy.ReasonRetry, 100},
 		"reset, INTERNAL_ERROR":                 {nil, internal(reset + "INTERNAL_ERROR"), false, policy.ReasonRetry, 100},
-		"reset, another error":                  {nil, internal(reset + "PROTOCOL_ERROR"), false, policy.ReasonNonRetryable, 0},
+		"reset, PROTOCOL_ERROR":                 {nil, internal(reset + "PROTOCOL_ERROR"), false, policy.ReasonRetry, 100},
 		"wrapped":                               {nil, internal("orders: rpc error: code = Internal desc = " + trailers), false, policy.ReasonRetry, 100},
 		"INTERNAL for another reason":           {nil, internal("unexpected EOF"), false, policy.ReasonNonRetryable, 0},
 		"another code with the text":            {nil, decision.Outcome{Status: status.New(codes.Unknown, trailers)}, false, policy.ReasonNonRetryable, 0},

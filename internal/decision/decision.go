@@ -88,6 +88,8 @@ type Decision struct {
 	Pushback Pushback // Source is "" if there is none
 	Commit   Commit   // if Reason is Committed
 	Backoff  Backoff  // of the call, once the attempt is sent
+
+	ForAnswer bool // all attempts fail: the attempt isn't sent after Delay, but waits for an answer to another one
 }
 
 // Announced reports whether another attempt would follow if the call's mode were not OBSERVE. Reason and Delay are that attempt's.
@@ -102,7 +104,7 @@ func (d Decision) Refused(reason policy.Reason) Decision {
 
 // Decide decides what follows an attempt. The checks run from top to bottom, and the first one that fails is the reason. Two more
 // come after them, since they take something: after a yes, the engine takes a wait slot (too_many_waiting) and asks the budget
-// (budget_exhausted). So a budget is charged only if all else allows the attempt, and a refusal adds no latency.
+// (budget_exhausted, or failing_everywhere after a wait for an answer). So a budget is charged only if all else allows the attempt.
 func Decide(s *Situation) Decision {
 	p := s.Policy
 	most, b := s.settings(p)

@@ -17,6 +17,7 @@ import (
 // [MeaningOf] are plain. Parts that do not apply are empty.
 type Meaning struct {
 	Reason    policy.Reason `json:"reason"`
+	Short     string        `json:"-"`                  // for a line of a list, such as "the circuit breaker is open"
 	Question  string        `json:"question,omitempty"` // of the checks; the reason is its "no"
 	Means     string        `json:"means"`
 	LookAt    string        `json:"lookAt,omitempty"`
@@ -25,8 +26,8 @@ type Meaning struct {
 	DoNot     string        `json:"doNot,omitempty"`
 }
 
-// stopIt is what to do first if one backend is slow.
-const stopIt = "If one backend is slow, [find it and stop it](runbook.md#a-backend-hangs). "
+// stopIt is what to do first if one backend fails, hangs or is slow.
+const stopIt = "If one backend fails or is slow, [find it and stop it](runbook.md#a-backend-fails-hangs-or-is-slow). "
 
 // Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
 // them; `make generate` writes the pages.
@@ -34,6 +35,7 @@ func Meanings() []Meaning {
 	return withQuestions([]Meaning{
 		{
 			Reason: policy.ReasonNonRetryable,
+			Short:  "the policy does not list the code",
 			Means: "The policy doesn't list the code. Or another attempt would fail in the same way, as with a message that is too large. " +
 				"Or an inner interceptor returned an error without a status.",
 			LookAt: "The error's code, and the policy's `retryableStatusCodes`. If the code is listed, the interceptors after the Retrier.",
@@ -44,6 +46,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonCommitted,
+			Short:  "the application has seen a part of the attempt",
 			Means: "The application has seen part of the attempt (a message, headers, `Context` or `Trailer`), or the stream has " +
 				"sent more than the replay buffer holds.",
 			LookAt: "`Error.Commit`, which names the cause.",
@@ -53,15 +56,16 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonAttemptsExhausted,
+			Short:  "the policy allows no further attempts",
 			Means:  "All `maxAttempts` attempts have failed.",
 			LookAt: "The server. The log lines of the retries have the codes of the attempts.",
-			Change: "Set longer backoffs if the fault outlasts them. If one backend is broken, send [retries " +
-				"elsewhere](retry-elsewhere.md).",
+			Change: stopIt + "Send [retries elsewhere](retry-elsewhere.md). Set longer backoffs if the fault outlasts them.",
 			CallAgain: "Yes, if a second effect is harmless.",
 			DoNot:     "Raise `maxAttempts`: it multiplies the load of a failing server.",
 		},
 		{
 			Reason: policy.ReasonPushbackStop,
+			Short:  "the called service has already retried",
 			Means:  "The server forbade another attempt (pushback), or asked for a longer delay than `maxPushback`.",
 			LookAt: "The service, or one that it calls ([chains](chains.md)). Can the service do without that one?",
 			Change: "Fix the failure there. If the service can do without it, make those calls with " +
@@ -72,9 +76,10 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonNotIdempotent,
+			Short:  "nothing declares the method idempotent",
 			Means: "The attempt may have taken effect, and the method isn't declared idempotent. For the same reason, no attempt " +
 				"follows a slow one.",
-			LookAt: "What happens if the method runs twice? If a backend hangs, the log and the debug page name it.",
+			LookAt: "First the backends: if one fails or hangs, the log and the debug page name it. What happens if the method runs twice?",
 			Change: stopIt + "[Eject](set-up.md#eject-what-hangs) backends that hang. If a second run has an effect, use an " +
 				"[idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. If it is harmless, set " +
 				"`idempotency_level` in the `.proto`, or name service and method in an entry.",
@@ -84,11 +89,13 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonFollowed,
+			Short:  "a newer attempt of the call still runs",
 			Means:  "The attempt was [slow](hedging.md#slow-attempts), and another one runs in parallel. The call continues.",
 			DoNot:  "Count it as a failed call.",
 		},
 		{
 			Reason:    policy.ReasonChainStop,
+			Short:     "the incoming call is a retry itself",
 			Means:     "The call is part of a retry by [an upstream caller](chains.md), and the policy has `chain: SUPPRESS`.",
 			LookAt:    "The upstream caller: its header `grpc-previous-rpc-attempts` says that it retries.",
 			Change:    "Set `chain: ALLOW` if only this layer knows how to retry.",
@@ -96,6 +103,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonBreakerOpen,
+			Short:     "the circuit breaker is open",
 			Means:     "The program's [circuit breaker](policy-file.md#circuit-breakers) is open.",
 			LookAt:    "The breaker's own metrics, and the failures before it opened.",
 			Change:    "Its thresholds, if it opens too early.",
@@ -104,6 +112,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonOverloaded,
+			Short:  "the service would answer too late",
 			Means: "[Admission](overload.md#shed-load-in-the-client) expects no response before the deadline. A call with 0 attempts " +
 				"was not sent, and failed with `RESOURCE_EXHAUSTED`.",
 			LookAt:    "The service's latency, and its callers' deadlines.",
@@ -113,6 +122,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
+			Short:  "the last calls were all slow: there is a queue",
 			Means: "All of the method's [last ten responses](overload.md) were very slow: longer than the attempt timeout, and " +
 				"longer than a quarter of the call's time. So requests wait in a queue, and another attempt would make it longer.",
 			LookAt: "The latency and the queue of the service, and of those that it calls. `answers` in the log says how slow.",
@@ -123,16 +133,19 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonNotProvenFast,
+			Short:  "little is known of other calls, or some were slow as well",
 			Means: "The attempt is slow, and continues alone: more than a fifth of the method's [last ten " +
 				"responses](overload.md) were slow, or there have been fewer than five. `answers` in the log says which.",
 			LookAt: "Is the service overloaded, or the timeout too short? Has the program just started, as in a test?",
 			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. In a program that makes few " +
-				"calls, set `onAttemptTimeout: RETRY`. [All remedies](overload.md#when-a-retry-is-refused).",
+				"calls, set `onAttemptTimeout: RETRY`, which [adds to an overload](overload.md#what-retry-costs). " +
+				"[All remedies](overload.md#when-a-retry-is-refused).",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Shorten the delay: in an overload, hedges wait in the same queue.",
 		},
 		{
 			Reason:    policy.ReasonDeadlineTooClose,
+			Short:     "the next attempt would have come too late",
 			Means:     "The wait and an attempt of a millisecond would not end before the deadline, so the call fails immediately.",
 			LookAt:    "Deadlines and backoffs: `stagger explain --deadline` shows them.",
 			Change:    "Set a longer deadline or `timeout`, or shorter backoffs.",
@@ -141,13 +154,28 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonTooManyWaiting,
+			Short:     "too many calls wait already",
 			Means:     "`maxWaiting` (10,000) calls already wait for their next attempt, or half as many of one target.",
 			LookAt:    "The target: it is probably down.",
 			Change:    "Set shorter backoffs. Raise `maxWaiting` if there is memory for more calls.",
 			CallAgain: "Yes, after a pause.",
 		},
 		{
+			Reason: policy.ReasonFailingEverywhere,
+			Short:  "every request failed, and none was answered in time",
+			Means: "Five attempts at the target have failed in a row, with no answer in between, so retries aren't sent. The call has waited up to " +
+				"`maxConnectionWait` (3 s) for an answer to another attempt, and none came. Or it didn't wait: its method has failed for more " +
+				"than 5 s, the server asked for a longer delay, or the call has `maxConnectionWait: 0s`, `WaitForReady(false)` or " +
+				"`Optional()`.",
+			LookAt: "The server. Do all methods fail, or only this one?",
+			Change: "Fix the server. If one method always fails beside others that succeed, give it a budget of its own. If restarts take " +
+				"longer than 3 s, raise `maxConnectionWait`.",
+			CallAgain: "Yes, after a pause.",
+			DoNot:     "Write `budget: NONE` to avoid it: retries would make the outage last longer.",
+		},
+		{
 			Reason: policy.ReasonBudgetExhausted,
+			Short:  "the budget does not pay for another attempt",
 			Means: "The [retry budget](overload.md) is used up: too many of the last retries failed, and neither successful calls " +
 				"nor time have filled it since.",
 			LookAt: "The server, which the budget protects. `stagger.budget.balance` shows since when.",
@@ -158,6 +186,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonRetry,
+			Short:  "all checks passed",
 			Means:  "All checks passed, and another attempt follows. With `mode=\"OBSERVE\"`, it would have followed.",
 			LookAt: "Its rate. A few percent of the calls mean short faults; more mean a lasting one.",
 			Change: "Fix the failure.",
@@ -165,6 +194,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonHedge,
+			Short:  "all checks passed, and another attempt still runs",
 			Means:  "All checks passed, and another attempt runs in parallel with a slow one.",
 			LookAt: "Its rate. If it is high, `hedgingDelay` or `perAttemptTimeout` is too short for the method.",
 			Change: stopIt + "Otherwise raise the delay; `hedgingQuantile` follows the latency.",
@@ -172,20 +202,23 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSucceeded,
+			Short:  "the call has succeeded",
 			Means:  "The last attempt ended with OK.",
 		},
 		{
 			Reason: policy.ReasonDeadlineExceeded,
+			Short:  "the caller's deadline has passed",
 			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`, because the " +
 				"caller's cancellation arrives just before the deadline: within the last 5 ms, or the last tenth of the call's time if that " +
 				"is less.",
-			LookAt:    "The error, which names the last error of a server. Without one, no server responded.",
+			LookAt:    "The attempts in the log, and their errors. The call's error says if no server had returned one before the wait for another attempt.",
 			Change:    stopIt + "Set `perAttemptTimeout`, which asks another server while there is time. Raise `timeout` if it is too short.",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Give a service a longer deadline than its callers have: it would work for callers that have left.",
 		},
 		{
 			Reason:    policy.ReasonCancelled,
+			Short:     "the caller has left",
 			Means:     "The caller cancelled the call long before its deadline. With `slow=\"true\"`, an attempt was slow.",
 			LookAt:    "Has a user left, or has a service above given up?",
 			Change:    strings.TrimSpace(stopIt),
@@ -193,21 +226,25 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason:    policy.ReasonClosed,
+			Short:     "the connection was closed",
 			Means:     "The ClientConn or the Retrier was closed while the call ran or waited.",
 			LookAt:    "The order in which the program stops.",
 			Change:    "Close connections after their last calls, and call `Retrier.Close` before `GracefulStop`.",
 			CallAgain: "No.",
 		},
 		{
-			Reason:    policy.ReasonNotConnected,
-			Means:     "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
-			LookAt:    "Address, name resolution, certificates and network. The error is that of the last connection.",
-			Change:    "Raise `maxConnectionWait` if restarts take longer than 3 s.",
+			Reason: policy.ReasonNotConnected,
+			Short:  "the service was not back in time",
+			Means:  "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
+			LookAt: "Address, name resolution, certificates and network. The error is that of the last connection.",
+			Change: "If it happens in rolling updates, [clients must ask DNS more often](set-up.md#kubernetes): set " +
+				"`dns.SetMinResolutionInterval(time.Second)` and `minReadySeconds`. Raise `maxConnectionWait` if restarts take longer than 3 s.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Set `waitForReady` without a deadline: calls then wait for ever.",
 		},
 		{
 			Reason: policy.ReasonModeOff,
+			Short:  "retries are switched off",
 			Means: "The [mode](modes.md) of the Retrier, the policy file or the entry prevents another attempt. With " +
 				"`mode=\"OBSERVE\"`, it would have followed.",
 			LookAt:    "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: when and why were retries turned off?",
@@ -234,7 +271,7 @@ func MeaningOf(name string) (Meaning, error) {
 	var names []string
 	for _, m := range Meanings() {
 		if string(m.Reason) == name {
-			return Meaning{m.Reason, m.Question, plain(m.Means), plain(m.LookAt), plain(m.Change), plain(m.CallAgain), plain(m.DoNot)}, nil
+			return Meaning{m.Reason, m.Short, m.Question, plain(m.Means), plain(m.LookAt), plain(m.Change), plain(m.CallAgain), plain(m.DoNot)}, nil
 		}
 		names = append(names, string(m.Reason))
 	}

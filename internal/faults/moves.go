@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults has what the fault server and tests of this repository do with a testserver, beyond what users need: streams that are
+// Package faults has what tests of this repository do with a testserver, beyond what users need: streams that are
 // scripted move by move, and a queue before few workers.
 package faults
 

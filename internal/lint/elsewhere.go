@@ -44,11 +44,10 @@ func (l *linter) lintElsewhere() {
 	}
 }
 
-// lintBalancers says how connections get the file's load balancing, and warns of policies that gRPC doesn't have: only a program knows
-// which others it has.
+// lintBalancers notes the packages that a program imports for the file's load balancing, and warns of policies that gRPC doesn't have:
+// only a program knows which others it has.
 func (l *linter) lintBalancers() {
 	field, list := balancingKey, l.report.Node(balancingKey)
-	note := balancing.Note
 	var names []string
 	if list != nil {
 		names = l.misspelt(field, list)
@@ -61,15 +60,56 @@ func (l *linter) lintBalancers() {
 	case known < 0:
 		l.warn(field, nil, "gRPC for Go has no policy %s: a program that doesn't register it leaves this out; %s",
 			strings.Join(names, ", "), balancing.Remedy(names, document.Nearest))
-	case l.elsewhere() == "":
-		if list != nil { // the older key has the name as its value
-			note = names[known] + ": " + note
-		}
-		l.note(field, note)
-		if balancing.Imported(names[known]) {
-			l.note(field, "a program must have it: "+balancing.Remedy(names[known:known+1], document.Nearest))
-		}
+	case list == nil:
+		l.noteImports(field, names[known:known+1])
+	default:
+		l.noteImports(field, append([]string{names[known]}, inside(list.Items[known])...))
 	}
+}
+
+// noteImports notes the packages that register load balancing policies, except for stagger_retry_elsewhere, which lintElsewhere notes.
+func (l *linter) noteImports(field string, names []string) {
+	noted := map[string]bool{balancing.Policy: true}
+	for _, name := range names {
+		if balancing.Imported(name) && !noted[name] {
+			l.note(field, "a program must have it: "+balancing.Remedy([]string{name}, document.Nearest))
+		}
+		noted[name] = true
+	}
+}
+
+// inside returns the names of the load balancing policies that a policy picks its children from, at any depth. Of a list, gRPC takes the
+// first that it knows.
+func inside(n *document.Node) (names []string) {
+	for _, e := range n.Entries {
+		if e.Key == "childPolicy" {
+			children := e.Value.Items
+			known := slices.IndexFunc(children, func(child *document.Node) bool {
+				return len(child.Entries) == 1 && balancing.Known(child.Entries[0].Key)
+			})
+			if known >= 0 {
+				names = append(names, children[known].Entries[0].Key)
+				names = append(names, inside(children[known])...)
+			}
+			continue
+		}
+		names = append(names, inside(e.Value)...)
+	}
+	for _, item := range n.Items {
+		names = append(names, inside(item)...)
+	}
+	return names
+}
+
+// noteNotBalanced notes, once, that retries of a file that names no load balancing go back to one backend.
+func (l *linter) noteNotBalanced() {
+	retried := slices.ContainsFunc(l.config.Methods, func(m spec.MethodConfig) bool { return m.Retry != nil || m.Hedge != nil })
+	if !retried || l.report.Written(balancingKey) || l.report.Written(spec.BalancingPolicyKey) {
+		return
+	}
+	l.note("methodConfig", "the file names no load balancing. If the program names none either, gRPC's own, pick_first, sends all calls and "+
+		"their retries to one backend. For several backends, write loadBalancingConfig: [{round_robin: {}}] at the top of the "+
+		"file; for one address, such as a proxy's, [{pick_first: {}}]")
 }
 
 // misspelt warns of names in a list of load balancing policies that resemble one of gRPC's, in front of one that gRPC has, or in a

@@ -47,13 +47,21 @@ func TestLintElsewhereWithoutChild(t *testing.T) {
 
 func TestLintBalancers(t *testing.T) {
 	t.Parallel()
-	const note = ": connections made with Retrier.DialOptions have it. It may connect to all backends, and it replaces a default service config that " +
-		"comes before these options"
-	wantLinted(t, "loadBalancingConfig: [{round_robin: {}}]", "note f:1:22: loadBalancingConfig: round_robin"+note)
-	wantLinted(t, "loadBalancingConfig: [{no_such: {}}, {Round_Robin: {}}]", "note f:1:22: loadBalancingConfig: Round_Robin"+note)
-	wantLinted(t, "loadBalancingPolicy: round_robin", "note f:1:22: loadBalancingPolicy: round_robin"+note)
-	wantLinted(t, "loadBalancingConfig: [{weighted_round_robin: {}}]", "note f:1:22: loadBalancingConfig: weighted_round_robin"+note,
-		`note f:1:22: loadBalancingConfig: a program must have it: import _ "google.golang.org/grpc/balancer/weightedroundrobin" registers weighted_round_robin`)
+	const (
+		must     = "note f:1:22: loadBalancingConfig: a program must have it: import _ "
+		outliers = must + `"google.golang.org/grpc/xds" registers outlier_detection_experimental`
+		weighted = must + `"google.golang.org/grpc/balancer/weightedroundrobin" registers weighted_round_robin`
+	)
+	wantLinted(t, "loadBalancingConfig: [{round_robin: {}}]")
+	wantLinted(t, "loadBalancingConfig: [{no_such: {}}, {Round_Robin: {}}]")
+	wantLinted(t, "loadBalancingPolicy: round_robin")
+	wantLinted(t, "loadBalancingConfig: [{weighted_round_robin: {}}]", weighted)
+	wantLinted(t, "loadBalancingConfig: [{outlier_detection_experimental: {childPolicy: [{round_robin: {}}]}}]", outliers)
+	wantLinted(t, "loadBalancingConfig: [{outlier_detection_experimental: {childPolicy: [{stagger_retry_elsewhere: {childPolicy: [{weighted_round_robin: {}}]}}]}}]",
+		imports, outliers, weighted)
+	wantLinted(t, "loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{weighted_round_robin: {}}, {round_robin: {}}]}}, {round_robin: {}}]",
+		imports, weighted)
+	wantLinted(t, "loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}, {weighted_round_robin: {}}]}}]", imports)
 	const unknown = "gRPC for Go has no policy %s: a program that doesn't register it leaves this out; "
 	for text, want := range map[string]string{
 		"loadBalancingConfig: [{no_such: {}}]":              "warning f:1:22: loadBalancingConfig: " + fmt.Sprintf(unknown, "no_such") + "import the package that registers it",
@@ -63,7 +71,7 @@ func TestLintBalancers(t *testing.T) {
 	} {
 		wantLinted(t, text, want)
 	}
-	wantLinted(t, "loadBalancingConfig: [{least_request: {}}, {pick_first: {}}]", "note f:1:22: loadBalancingConfig: pick_first"+note,
+	wantLinted(t, "loadBalancingConfig: [{least_request: {}}, {pick_first: {}}]",
 		"warning f:1:23: loadBalancingConfig[0]: \"least_request\": gRPC for Go has no such policy; did you mean least_request_experimental?")
 	wantLinted(t, "loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{roundrobin: {}}]}}]", imports,
 		`warning f:1:64: loadBalancingConfig[0].stagger_retry_elsewhere.childPolicy[0]: "roundrobin": gRPC for Go has no such policy; did you mean round_robin?`)

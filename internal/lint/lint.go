@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBalancers()
+	l.noteNotBalanced()
 	l.noteAdmission()
 	l.lintBuckets()
 	l.noteUnlimited()
@@ -67,6 +69,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 			l.lintHedge(path+".hedgingPolicy", *m.Hedge)
 		}
 		l.lintConnectionWait(path, m)
+		l.noteHidden(path, m)
 		l.notTimed(path, m)
 		l.listUndeclared(path, m)
 		l.listDeclared(path, m)
@@ -298,11 +301,24 @@ func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 		l.warn(path+".budget", r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
 			r.MaxAttempts)
 	}
+	l.lintCallDeadline(path, m, r)
 	l.lintTime(path, m, r)
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
 		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %s already", document.FormatDuration(m.Timeout))
 	}
 	l.lintFirstRetry(path, r)
+}
+
+// lintCallDeadline warns of a list that asks for retries after the call's own deadline: its author means a timeout of each attempt.
+func (l *linter) lintCallDeadline(path string, m spec.MethodConfig, r *spec.Retry) {
+	limit, key := m.Timeout, "timeout"
+	if limit == 0 {
+		limit, key = l.config.DefaultTimeout, "defaultTimeout"
+	}
+	if limit > 0 && r.PerAttemptTimeout == 0 && slices.Contains(r.RetryableStatusCodes, codes.DeadlineExceeded) {
+		l.warn(path+".retryableStatusCodes", nil, "DEADLINE_EXCEEDED: %s bounds the whole call with its retries, and nothing follows its end; "+
+			"if each attempt may take %s, set perAttemptTimeout: %[2]s, and a longer %[1]s", key, document.FormatDuration(limit))
+	}
 }
 
 // lintConnectionWait warns of a wait for a connection that the age of the outage always ends before.
@@ -447,6 +463,59 @@ func (l *linter) listDeclared(path string, m spec.MethodConfig) {
 	if len(only) > 0 {
 		l.note(path+".name", "only this file declares these methods idempotent, so failed calls may run them twice: "+atMost(only))
 	}
+}
+
+// noteHidden notes an entry that replaces one with a policy, or with a timeout, and has none: gRPC takes the most specific entry whole.
+// An entry that has nothing else, idempotency NONE, or mode OFF, switches retries off on purpose.
+func (l *linter) noteHidden(path string, m spec.MethodConfig) {
+	hasPolicy := m.Retry != nil || m.Hedge != nil
+	isOff := m.Idempotency == "NONE" || m.Mode == "OFF" || reflect.DeepEqual(m, spec.MethodConfig{Names: m.Names})
+	var noPolicy, noTimeout, entries []string // entries are those that are replaced
+	for _, name := range m.Names {
+		i := l.lessSpecific(name)
+		if i < 0 {
+			continue
+		}
+		other := l.config.Methods[i]
+		switch {
+		case !hasPolicy && !isOff && (other.Retry != nil || other.Hedge != nil):
+			noPolicy = append(noPolicy, name)
+		case hasPolicy && m.Timeout == 0 && other.Timeout > 0:
+			noTimeout = append(noTimeout, name)
+		default:
+			continue
+		}
+		if entry := document.Item("methodConfig", i); !slices.Contains(entries, entry) {
+			entries = append(entries, entry)
+		}
+	}
+	replaced := "this entry replaces all of " + atMost(entries)
+	if len(noPolicy) > 0 {
+		l.note(path+".name", replaced+", also its policy, so these calls are not retried; repeat it here, or write idempotency: NONE: "+
+			atMost(noPolicy))
+	}
+	if len(noTimeout) > 0 {
+		l.note(path+".name", replaced+", also its timeout; repeat that here: "+atMost(noTimeout))
+	}
+}
+
+// lessSpecific returns the index of the entry that would apply to a name if its own did not exist, or -1.
+func (l *linter) lessSpecific(name string) int {
+	service, method := lookup.Split(name)
+	var others []string
+	if method != "" {
+		others = append(others, "/"+service+"/")
+	}
+	if service != "" {
+		others = append(others, "/")
+	}
+	for _, other := range others {
+		i := slices.IndexFunc(l.config.Methods, func(m spec.MethodConfig) bool { return slices.Contains(m.Names, other) })
+		if i >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // noteKey notes what a server has to do with an idempotency key, and that it gains nothing from parallel attempts.

@@ -29,10 +29,18 @@ func mustParse(t *testing.T, text string) *decision.Set {
 	return decision.Describe(set)
 }
 
-// bounded adds a default timeout to a file, for tests that aren't about calls without one.
+// bounded adds a default timeout and load balancing to a file, for tests that aren't about files without them.
 func bounded(text string) string {
 	if strings.Contains(text, "methodConfig:") {
 		text += "\ndefaultTimeout: 9s\n"
+	}
+	return balanced(text)
+}
+
+// balanced adds load balancing to a file that has none.
+func balanced(text string) string {
+	if strings.Contains(text, "methodConfig:") && !strings.Contains(text, "loadBalancing") {
+		text += "\nloadBalancingConfig: [{round_robin: {}}]\n"
 	}
 	return text
 }
@@ -94,7 +102,7 @@ func TestLintUnlimited(t *testing.T) {
 		{entry("{service: shop.Uploads}"), "note f:2:3: methodConfig[0]: " + advice},
 		{entry(upload) + entry(unary) + entry("{service: a.D}"), "note f:5:3: methodConfig[1]: " + advice + "; the same holds for methodConfig[2]"},
 	} {
-		got := linted("methodConfig:\n" + row[0])
+		got := linted(balanced("methodConfig:\n" + row[0]))
 		got = slices.DeleteFunc(got, func(s string) bool {
 			return strings.Contains(s, ".name: only this file declares") || strings.Contains(s, "of a stream") ||
 				strings.Contains(s, "does not apply to calls whose client sends")
@@ -230,6 +238,80 @@ func TestLintBuckets(t *testing.T) {
 		"0.1 to 0.5 are enough, because a successful retry refunds its cost")
 	wantLinted(t, file("bucket: {size: 2.9, slowCost: 3}"), "warning f:2:51: budgets[0].bucket.slowCost: 3: a client that makes few calls never sends an attempt "+
 		"in parallel with a slow one: its bucket holds size, 2.9; raise size or lower slowCost")
+}
+
+// A file that retries and names no load balancing is noted once: pick_first is gRPC's own.
+func TestLintNotBalanced(t *testing.T) {
+	t.Parallel()
+	const note = "note f:2:1: methodConfig: the file names no load balancing. If the program names none either, gRPC's own, pick_first, sends all calls and their retries to one backend. " +
+		"For several backends, write loadBalancingConfig: [{round_robin: {}}] at the top of the file; for one address, such as a proxy's, [{pick_first: {}}]"
+	const (
+		retried = "methodConfig:\n- name: [{service: a.B, method: C}]\n  timeout: 9s\n  retryPolicy: " +
+			"{maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+		hedged = "methodConfig:\n- name: [{service: a.B, method: C}]\n  timeout: 9s\n  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}\n"
+		second = "- name: [{service: a.B, method: D}]\n  timeout: 9s\n  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}\n"
+	)
+	for _, row := range [][]string{
+		{retried, note},
+		{hedged, note},
+		{retried + second, note},
+		{retried + "loadBalancingConfig: [{round_robin: {}}]\n"},
+		{retried + "loadBalancingConfig: [{pick_first: {}}]\n"},
+		{retried + "loadBalancingPolicy: round_robin\n"},
+		{"methodConfig:\n- name: [{service: a.B, method: C}]\n  timeout: 9s\n"},
+	} {
+		if got := linted(row[0]); !slices.Equal(got, row[1:]) {
+			t.Errorf("%s%q; want %q", row[0], got, row[1:])
+		}
+	}
+}
+
+// People write DEADLINE_EXCEEDED and a timeout when they mean that each attempt has that time.
+func TestLintCallDeadline(t *testing.T) {
+	t.Parallel()
+	file := func(timeout, code, more string) string {
+		return "methodConfig: [{name: [{service: a.B, method: C}]" + timeout + ", retryPolicy: {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, " +
+			"backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE, " + code + "]" + more + "}}]"
+	}
+	const says = "retryPolicy.retryableStatusCodes: DEADLINE_EXCEEDED: %s bounds the whole call with its retries, and nothing follows its end; " +
+		"if each attempt may take %s, set perAttemptTimeout: %[2]s, and a longer %[1]s"
+	wantLinted(t, file(", timeout: 2s", "DEADLINE_EXCEEDED", ""), "warning f:1:177: methodConfig[0]."+fmt.Sprintf(says, "timeout", "2s"))
+	wantLinted(t, file("", "DEADLINE_EXCEEDED", ""), "warning f:1:164: methodConfig[0]."+fmt.Sprintf(says, "defaultTimeout", "9s"))
+	wantLinted(t, file(", timeout: 2s", "DEADLINE_EXCEEDED", ", perAttemptTimeout: 0.5s"))
+	wantLinted(t, file(", timeout: 2s", "ABORTED", ""))
+}
+
+// The most specific entry replaces the others whole: people write one for a longer timeout, and lose the retries.
+func TestLintHidden(t *testing.T) {
+	t.Parallel()
+	const (
+		again   = "  retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 2s}\n"
+		service = "methodConfig:\n- name: [{service: shop.Safe}]\n  timeout: 9s\n" + again
+		get     = "- name: [{service: shop.Safe, method: Get}]\n"
+		policy  = "note f:5:9: methodConfig[1].name: this entry replaces all of methodConfig[0], also its policy, so these calls are not retried; " +
+			"repeat it here, or write idempotency: NONE: /shop.Safe/Get"
+		timeout = "note f:5:9: methodConfig[1].name: this entry replaces all of methodConfig[0], also its timeout; repeat that here: /shop.Safe/Get"
+	)
+	for _, row := range [][]string{
+		{service + get + "  timeout: 5s\n", policy},
+		{service + get + "  waitForReady: true\n", policy},
+		{strings.Replace(service, "{service: shop.Safe}", "{}", 1) + get + "  timeout: 5s\n", policy},
+		{
+			strings.Replace(service, "{service: shop.Safe}", "{}", 1) + strings.Replace(get, ", method: Get", "", 1) + "  timeout: 5s\n",
+			strings.Replace(policy, "/Get", "/", 1),
+		},
+		{service + get + again, timeout},
+		{service + get}, // on purpose
+		{service + get + "  timeout: 5s\n  idempotency: NONE\n"},
+		{service + get + "  timeout: 5s\n  mode: \"OFF\"\n"},
+		{service + get + "  timeout: 5s\n" + again},
+		{service + "- name: [{service: shop.Feeds, method: Get}]\n  timeout: 5s\n"}, // another service
+	} {
+		got := slices.DeleteFunc(linted(bounded(row[0])), func(s string) bool { return !strings.Contains(s, "this entry replaces") })
+		if !slices.Equal(got, row[1:]) {
+			t.Errorf("%s%q; want %q", row[0], got, row[1:])
+		}
+	}
 }
 
 func TestLintPackages(t *testing.T) {

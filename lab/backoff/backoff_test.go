@@ -1,13 +1,17 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backoff_test draws the delays of package backoff for many clients, and compares them with the tables of docs/backoff.md.
+// Package backoff_test draws the delays of package backoff for many clients, plays clients that contend and clients that come together, and
+// compares the results with the tables and plots of docs/backoff.md.
 package backoff_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -18,7 +22,7 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-var write = flag.Bool("write", false, "write the tables into docs/backoff.md")
+var write = flag.Bool("write", false, "write the tables and plots of docs/backoff.md")
 
 const (
 	clients  = 100
@@ -82,11 +86,27 @@ func TestMost(t *testing.T) {
 // The tables are drawn with a fixed seed, so that each run has the same figures.
 func TestBackoffPage(t *testing.T) {
 	t.Parallel()
-	herd := report.Table{
-		Title:   "The first retry of 100 clients that failed at the same moment, in 1,000 runs",
-		Columns: []string{"jitter", "most retries in 20 ms, on average", "shortest wait, ms", "mean wait, ms", "longest wait, ms"},
+	first, outage := draws()
+	herd, waves := herds(t)
+	contention, plots := contention(t)
+	plots["waves"] = waves
+	for name, table := range map[string]report.Table{"first": first, "outage": outage, "herd": herd, "contention": contention} {
+		comparePage(t, name, table)
 	}
-	outage := report.Table{
+	for name, plot := range plots {
+		comparePlot(t, name, plot)
+	}
+}
+
+// draws returns the waits before the first retry of clients that fail together, and the outages that calls outlast.
+func draws() (first, outage report.Table) {
+	first = report.Table{
+		Title: "The first retry of 100 clients that failed at the same moment, in 1,000 runs",
+		Columns: []string{
+			"jitter", "most retries in 20 ms, on average", "shortest wait, ms", "mean wait, ms", "longest wait, ms", "standard deviation, ms",
+		},
+	}
+	outage = report.Table{
 		Title:   "The longest outage, in ms, that nine of ten calls outlast",
 		Columns: []string{"attempts"},
 		Rows:    [][]string{{"2"}, {"3"}, {"4"}, {"5"}, {"6"}},
@@ -96,19 +116,20 @@ func TestBackoffPage(t *testing.T) {
 		worst := 0
 		times := make([][]time.Duration, attempts-1) // of each retry
 		for range runs {
-			first := make([]time.Duration, clients)
-			for i := range first {
+			firsts := make([]time.Duration, clients)
+			for i := range firsts {
 				list := arrivals(j, random)
-				first[i] = list[0]
+				firsts[i] = list[0]
 				for retry, at := range list {
 					times[retry] = append(times[retry], at)
 				}
 			}
-			worst += most(first)
+			worst += most(firsts)
 		}
 		slices.Sort(times[0])
-		herd.Rows = append(herd.Rows, []string{
+		first.Rows = append(first.Rows, []string{
 			string(j), fmt.Sprintf("%.0f", float64(worst)/runs), millis(times[0][0]), millis(mean(times[0])), millis(times[0][len(times[0])-1]),
+			millis(deviation(times[0])),
 		})
 		outage.Columns = append(outage.Columns, string(j))
 		for retry, list := range times {
@@ -116,20 +137,49 @@ func TestBackoffPage(t *testing.T) {
 			outage.Rows[retry] = append(outage.Rows[retry], millis(list[len(list)/10]))
 		}
 	}
-	const page = "../../docs/backoff.md"
-	for name, table := range map[string]report.Table{"herd": herd, "outage": outage} {
-		if *write {
-			testkit.NoError(t, terminal.WriteInto(page, name, []report.Table{table}))
-			continue
-		}
-		off := map[string][]terminal.Off{}
-		for _, column := range table.Columns[1:] {
-			off[column] = []terminal.Off{{}}
-		}
-		for _, line := range testkit.Must(terminal.Differences(page, name, []report.Table{table}, off))(t) {
-			t.Errorf("%s: make backoff writes it", line)
-		}
+	return first, outage
+}
+
+const page = "../../docs/backoff.md"
+
+// comparePage compares a table of the page with a new one, or writes it.
+func comparePage(t *testing.T, name string, table report.Table) {
+	t.Helper()
+	if *write {
+		testkit.NoError(t, terminal.WriteInto(page, name, []report.Table{table}))
+		return
 	}
+	off := map[string][]terminal.Off{}
+	for _, column := range table.Columns[1:] {
+		off[column] = []terminal.Off{{}}
+	}
+	for _, line := range testkit.Must(terminal.Differences(page, name, []report.Table{table}, off))(t) {
+		t.Errorf("%s: make backoff writes it", line)
+	}
+}
+
+// comparePlot compares a plot of the page with a new one, or writes it.
+func comparePlot(t *testing.T, name string, plot report.Plot) {
+	t.Helper()
+	path := "../../docs/backoff/" + name + ".svg"
+	var fresh bytes.Buffer
+	testkit.NoError(t, plot.WriteSVG(&fresh))
+	if *write {
+		testkit.NoError(t, os.WriteFile(path, fresh.Bytes(), 0o644))
+		return
+	}
+	if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, fresh.Bytes()) {
+		t.Errorf("%s is not what make backoff writes (%v): run it and commit", path, err)
+	}
+}
+
+// deviation returns the standard deviation of times.
+func deviation(times []time.Duration) time.Duration {
+	m, sum := mean(times), 0.0
+	for _, d := range times {
+		sum += (d - m).Seconds() * (d - m).Seconds()
+	}
+	return time.Duration(math.Sqrt(sum/float64(len(times))) * float64(time.Second))
 }
 
 func mean(times []time.Duration) time.Duration {

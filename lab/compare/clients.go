@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go/failsafegrpc"
@@ -40,9 +41,11 @@ const (
 
 // setup is the configuration of a client.
 type setup struct {
-	options []grpc.DialOption
-	unary   grpc.UnaryClientInterceptor // the one in the options; nil: none
-	learns  int                         // calls that succeed first, if it hedges
+	options []grpc.DialOption // of a connection of its own
+	shares  bool              // it is its interceptors alone, which can run on the connection of others
+	unary   grpc.UnaryClientInterceptor
+	stream  grpc.StreamClientInterceptor
+	learns  int // calls that succeed first, if it hedges
 }
 
 // learns is how many calls show stagger that a service is fast: only then it sends attempts beside slow ones.
@@ -81,6 +84,7 @@ var (
 	stagger   = client{"stagger", staggerRetries(budgetName)}
 	noPolicy  = client{"stagger, no policy", withoutPolicy}
 	ourHedges = client{"stagger, hedge", staggerHedge}
+	observed  = client{"stagger, an observer of ends", staggerObserved}
 	// With metrics, which are recorded, but not collected during the measurement.
 	bareMetrics    = client{"gRPC, no retries, gRPC's metrics", grpcMetrics(noRetries)}
 	builtInMetrics = client{"gRPC's retries, gRPC's metrics", grpcMetrics(serviceConfig(""))}
@@ -88,7 +92,7 @@ var (
 )
 
 func noRetries(peers.Plan) (setup, error) {
-	return setup{options: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
+	return setup{options: []grpc.DialOption{grpc.WithDisableRetry()}, shares: true}, nil
 }
 
 // twoCalls makes a second call after one that failed: what a retry costs at least.
@@ -110,12 +114,13 @@ func serviceConfig(more string) func(peers.Plan) (setup, error) {
 func middleware(p peers.Plan) (setup, error) {
 	options := peers.Middleware(p)
 	made := intercepted(retry.UnaryClientInterceptor(options...))
-	made.options = append(made.options, grpc.WithStreamInterceptor(retry.StreamClientInterceptor(options...)))
+	made.stream = retry.StreamClientInterceptor(options...)
+	made.options = append(made.options, grpc.WithStreamInterceptor(made.stream))
 	return made, nil
 }
 
 func intercepted(unary grpc.UnaryClientInterceptor) setup {
-	return setup{options: peers.Intercepted(unary), unary: unary}
+	return setup{options: peers.Intercepted(unary), shares: true, unary: unary}
 }
 
 func failsafe(share float64) func(peers.Plan) (setup, error) {
@@ -137,12 +142,21 @@ func grpcMetrics(prepare func(peers.Plan) (setup, error)) func(peers.Plan) (setu
 		made, err := prepare(p)
 		metrics := opentelemetry.DialOption(opentelemetry.Options{MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: newProvider()}})
 		made.options = slices.Concat([]grpc.DialOption{metrics}, made.options) // before the interceptors, so that it counts calls
+		made.shares = false
 		return made, err
 	}
 }
 
 func staggerMetrics(p peers.Plan) (setup, error) {
 	return staggerRetries(budgetName, otelstagger.WithMetrics(newProvider()))(p)
+}
+
+// staggerObserved counts calls when they have ended, as little as metrics of one's own can do.
+func staggerObserved(p peers.Plan) (setup, error) {
+	var ended atomic.Int64
+	return staggerRetries(budgetName, interceptor.WithObserver(interceptor.Observer{
+		CallEnd: func(context.Context, interceptor.Event) { ended.Add(1) },
+	}))(p)
 }
 
 // budgetName is stagger's default budget, with a bucket that is never empty in comparisons.
@@ -197,5 +211,5 @@ func retrier(p spec.Policy, options ...interceptor.Option) (setup, error) {
 	if err != nil {
 		return setup{}, err
 	}
-	return setup{options: r.DialOptions(), unary: r.Unary()}, nil
+	return setup{options: r.DialOptions(), shares: true, unary: r.Unary(), stream: r.Stream()}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/testkit"
 )
@@ -43,9 +44,11 @@ func named(t *testing.T, name string) comparison {
 // opened returns a connected client of a comparison; it is closed when the test ends.
 func (c comparison) opened(t *testing.T, k client) backend {
 	t.Helper()
-	b := testkit.Must(c.open(k))(t)
-	t.Cleanup(b.close)
-	return b
+	c.clients = []client{k}
+	all, stop, err := c.open()
+	t.Cleanup(stop)
+	testkit.NoError(t, err)
+	return all[0]
 }
 
 // Each client makes the expected attempts, and nothing waits. Otherwise session fails, so that no table compares broken
@@ -70,6 +73,36 @@ func TestClientsMakeTheAttemptsCompared(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Clients that are interceptors alone are measured on the connection of the first one, so that no connection is faster by luck.
+func TestClientsShareAConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		own := []string{builtIn.name, throttled.name, bareMetrics.name, builtInMetrics.name}
+		for _, c := range comparisons() {
+			for _, k := range c.clients {
+				made := testkit.Must(k.prepare(c.plan))(t)
+				if made.shares == slices.Contains(own, k.name) {
+					t.Errorf("%s, %s: it shares a connection: %v", c.name, k.name, made.shares)
+				}
+				if !made.shares || c.stub {
+					continue
+				}
+				s := serve(succeed, c.stream.do)
+				conn := testkit.Must(s.dial(nil))(t)
+				_ = conn.Close() // so that calls on it fail
+				err := made.on(conn)(t.Context(), method, wrapperspb.String(""), wrapperspb.String(""))
+				if c.stream.do != nil {
+					err = streaming(made.streamsOn(conn), c.stream)()
+				}
+				if status.Code(err) != codes.Canceled {
+					t.Errorf("%s, %s: %v on a connection that is closed; want CANCELLED", c.name, k.name, err)
+				}
+				s.Stop()
+			}
+		}
+	})
 }
 
 func TestOtherSetUpIsNotCompared(t *testing.T) {

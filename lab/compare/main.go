@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -36,6 +37,7 @@ func main() {
 		runtime.GOMAXPROCS(1)
 		_ = os.Setenv("GOMAXPROCS", "1") // for the processes that it starts
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the calls have no deadline, of which each client would warn
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

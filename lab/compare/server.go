@@ -99,7 +99,7 @@ func (s *server) dial(options []grpc.DialOption) (*grpc.ClientConn, error) {
 }
 
 // stub makes calls of a client's interceptor with only the response behind it.
-func stub(c setup, answer answer) backend {
+func (c setup) stub(answer answer) backend {
 	type counter struct {
 		atomic.Int64
 
@@ -122,13 +122,51 @@ func stub(c setup, answer answer) backend {
 		}
 		return sum
 	}
-	return backend{operation, attempts, func() {}}
+	return backend{operation, attempts}
 }
 
-// connected makes calls on a connection.
-func connected(conn *grpc.ClientConn) func(context.Context) error {
+// onStub makes a call that succeeds.
+func (c setup) onStub(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	answer := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+	return c.unary(ctx, method, request, reply, nil, answer, options...)
+}
+
+// invoker makes a call, as a connection does.
+type invoker func(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error
+
+// on returns how the client makes calls on a connection that it shares: as one with its interceptor does.
+func (c setup) on(conn *grpc.ClientConn) invoker {
+	if c.unary == nil {
+		return conn.Invoke
+	}
+	last := func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, options ...grpc.CallOption) error {
+		return cc.Invoke(ctx, method, request, reply, options...)
+	}
+	return func(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+		return c.unary(ctx, method, request, reply, conn, last, options...)
+	}
+}
+
+// opener opens a stream, as a connection does.
+type opener func(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error)
+
+// streamsOn returns how the client opens streams on a connection that it shares.
+func (c setup) streamsOn(conn *grpc.ClientConn) opener {
+	if c.stream == nil {
+		return conn.NewStream
+	}
+	last := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		return cc.NewStream(ctx, desc, method, options...)
+	}
+	return func(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		return c.stream(ctx, desc, conn, method, last, options...)
+	}
+}
+
+// calling returns an operation that makes a call.
+func calling(invoke invoker) func(context.Context) error {
 	request, options := wrapperspb.String("7"), []grpc.CallOption{grpc.StaticMethod()}
 	return func(ctx context.Context) error {
-		return conn.Invoke(ctx, method, request, new(wrapperspb.StringValue), options...)
+		return invoke(ctx, method, request, new(wrapperspb.StringValue), options...)
 	}
 }

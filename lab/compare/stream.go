@@ -67,13 +67,13 @@ func drain(s messageStream) error {
 
 func receive(s messageStream) error { return s.RecvMsg(new(wrapperspb.StringValue)) }
 
-// streamed opens and ends streams of a connection.
-func streamed(conn *grpc.ClientConn, kind streamKind) func() error {
+// streaming returns an operation that opens and ends a stream.
+func streaming(open opener, kind streamKind) func() error {
 	options := []grpc.CallOption{grpc.StaticMethod()}
 	return func() error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		s, err := conn.NewStream(ctx, &kind.desc, streamMethod, options...)
+		s, err := open(ctx, &kind.desc, streamMethod, options...)
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func waitingOf(k client, n int) (float64, error) {
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
 		conn.WaitForStateChange(ctx, state)
 	}
-	before, do := hold(), connected(conn)
+	before, do := hold(), calling(conn.Invoke)
 	var wg sync.WaitGroup
 	var ended atomic.Int64
 	for range n {

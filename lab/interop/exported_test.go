@@ -11,7 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +21,14 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // caller is a client program that makes calls on a test's orders.
@@ -171,36 +174,20 @@ func allCallers(t *testing.T, command string) []namedCaller {
 	return all
 }
 
-// ask sends a request, and returns the answer.
-func ask(t *testing.T, method, url, body string) []byte {
-	t.Helper()
-	r := testkit.Must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
-	r.Header.Set("X-Stagger-Control", "1")
-	reply, err := http.DefaultClient.Do(r)
-	testkit.NoError(t, err)
-	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body)
-	if err != nil || reply.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %v, %s: %s", method, url, err, reply.Status, text)
-	}
-	return text
-}
-
 // untilKnown is the number of calls after which a method's usual latency is known: before that, stagger sends no hedge after
 // a delay.
 const untilKnown = 20
 
-// TestExportedPolicy makes clients in three languages call "stagger faultserver", with the policy that "stagger export"
+// TestExportedPolicy makes clients in three languages call a testserver over loopback, with the policy that "stagger export"
 // writes, and compares the numbers of attempts with the table, including known differences.
 func TestExportedPolicy(t *testing.T) {
 	required(t)
-	command := buildStagger(t)
-	callers := allCallers(t, command)
-	server, control := testkit.Port(t), testkit.Port(t)
-	testkit.StartProcess(t, nil, nil, command, "faultserver", "--listen", address(server), "--control", address(control), "--format", "json")
-	listening(t, server)
-	listening(t, control)
-	faults := "http://" + address(control)
+	callers := allCallers(t, buildStagger(t))
+	port := testkit.Port(t)
+	var listen net.ListenConfig
+	server := testserver.Start(t, testserver.Listener(testkit.Must(listen.Listen(t.Context(), "tcp", address(port)))(t)))
+	ok, failure := testserver.OK(), testserver.Fail(codes.Unavailable)
+	steps := func(list ...testserver.Step) []testserver.Step { return list }
 	shown := table{header: []string{"scenario"}}
 	for _, c := range callers {
 		shown.header = append(shown.header, c.name)
@@ -208,46 +195,41 @@ func TestExportedPolicy(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		method string
-		steps  string // of the fault server's script
+		steps  []testserver.Step
 		want   string // attempts of each client for the last call, in the order of the callers
 		before int    // earlier calls, of one attempt each
 	}{
-		{"two failures", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"ok": {}}`, "3 3 3 3", 0},
-		{"failures without end", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "4 4 4 4", 0},
-		{"RESOURCE_EXHAUSTED twice", "GetOrder", `{"fail": {"code": "RESOURCE_EXHAUSTED"}, "times": 2}, {"ok": {}}`, "3 3 3 3", 0},
-		{"a code that is not listed", "GetOrder", `{"fail": {"code": "ABORTED"}}`, "1 1 1 1", 0},
-		{"a connection that is cut", "GetOrder", `{"drop": {}}, {"ok": {}}`, "2 2 2 2", 0},
-		{"a method that is not declared idempotent", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1", 0},
-		{"headers, then a failure", "GetOrder", `{"header": [{"key": "x-here", "value": "1"}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1", 0},
-		{"a server stream, two failures", "WatchOrders", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"replies": [{"raw": ""}]}`, "3 3 3 3", 0},
-		{"a server stream, a message, then a failure", "WatchOrders", `{"replies": [{"raw": ""}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "1 1 1 1", 0},
-		{"pushback 20", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["20"]}, {"ok": {}}`, "2 2 2 2", 0},
-		{"pushback -1", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["-1"]}, {"ok": {}}`, "1 1 1 1", 0},
-		{"pushback abc", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["abc"]}, {"ok": {}}`, "1 1 1 2", 0},
-		{"pushback +5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["+5"]}, {"ok": {}}`, "1 2 2 2", 0},
-		{"pushback 005", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["005"]}, {"ok": {}}`, "1 2 2 2", 0},
-		{"pushback 1.5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1.5"]}, {"ok": {}}`, "1 1 1 2", 0},
-		{"pushback empty", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": [""]}, {"ok": {}}`, "1 1 1 2", 0},
-		{"two pushbacks", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1", "2"]}, {"ok": {}}`, "1 1 2 2", 0},
-		{"hedging, the first attempt takes 600 ms", "ListOrders", `{"ok": {}, "times": 20}, {"ok": {}, "delay": "0.6s"}, {"ok": {}}`, "2 1 1 2", untilKnown},
-		{"hedging, every attempt fails", "ListOrders", `{"fail": {"code": "UNAVAILABLE"}}`, "3 1 1 3", 0},
+		{"two failures", "GetOrder", steps(failure.Times(2), ok), "3 3 3 3", 0},
+		{"failures without end", "GetOrder", steps(failure), "4 4 4 4", 0},
+		{"RESOURCE_EXHAUSTED twice", "GetOrder", steps(testserver.Fail(codes.ResourceExhausted).Times(2), ok), "3 3 3 3", 0},
+		{"a code that is not listed", "GetOrder", steps(testserver.Fail(codes.Aborted)), "1 1 1 1", 0},
+		{"a connection that is cut", "GetOrder", steps(testserver.Drop(), ok), "2 2 2 2", 0},
+		{"a method that is not declared idempotent", "CreateOrder", steps(failure), "1 1 1 1", 0},
+		{"headers, then a failure", "GetOrder", steps(failure.Header(metadata.Pairs("x-here", "1")), ok), "2 1 1 1", 0},
+		{"a server stream, two failures", "WatchOrders", steps(failure.Times(2), ok), "3 3 3 3", 0},
+		{"a server stream, a message, then a failure", "WatchOrders", steps(failure.RawReplies(nil), ok), "1 1 1 1", 0},
+		{"pushback 20", "GetOrder", steps(failure.Pushback("20"), ok), "2 2 2 2", 0},
+		{"pushback -1", "GetOrder", steps(failure.Pushback("-1"), ok), "1 1 1 1", 0},
+		{"pushback abc", "GetOrder", steps(failure.Pushback("abc"), ok), "1 1 1 2", 0},
+		{"pushback +5", "GetOrder", steps(failure.Pushback("+5"), ok), "1 2 2 2", 0},
+		{"pushback 005", "GetOrder", steps(failure.Pushback("005"), ok), "1 2 2 2", 0},
+		{"pushback 1.5", "GetOrder", steps(failure.Pushback("1.5"), ok), "1 1 1 2", 0},
+		{"pushback empty", "GetOrder", steps(failure.Pushback(""), ok), "1 1 1 2", 0},
+		{"two pushbacks", "GetOrder", steps(failure.Pushback("1", "2"), ok), "1 1 2 2", 0},
+		{"hedging, the first attempt takes 600 ms", "ListOrders", steps(ok.Times(untilKnown), ok.Delay(600*time.Millisecond), ok), "2 1 1 2", untilKnown},
+		{"hedging, every attempt fails", "ListOrders", steps(failure), "3 1 1 3", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			script := fmt.Sprintf(`{"scripts": [{"method": "%s%s", "steps": [%s]}]}`, service, row.method, row.steps)
-			kind := "unary"
+			method, kind := service+row.method, "unary"
 			if row.method == "WatchOrders" {
 				kind = "stream"
 			}
 			shownRow := []string{row.name}
 			for _, c := range callers {
-				ask(t, http.MethodPost, faults, script)
-				answers := c.call(t, order{address(server), service + row.method, kind, row.before + 1})
-				var list struct {
-					Count int `json:"count"`
-				}
-				testkit.NoError(t, json.Unmarshal(ask(t, http.MethodGet, faults, ""), &list))
-				t.Logf("%s: %d attempts, %v", c.name, list.Count, answers[row.before:])
-				shownRow = append(shownRow, strconv.Itoa(list.Count-row.before))
+				testkit.NoError(t, server.Replace(map[string][]testserver.Step{method: row.steps}))
+				answers := c.call(t, order{address(port), method, kind, row.before + 1})
+				t.Logf("%s: %d attempts, %v", c.name, server.Count(method), answers[row.before:])
+				shownRow = append(shownRow, strconv.Itoa(server.Count(method)-row.before))
 			}
 			if got := strings.Join(shownRow[1:], " "); got != row.want {
 				t.Errorf("attempts: %s; the table says %s", got, row.want)
@@ -260,7 +242,7 @@ func TestExportedPolicy(t *testing.T) {
 }
 
 const exportedText = `
-stagger follows a policy file, and the others the output of ` + "`stagger export`" + ` for it. Cells count the attempts of one call that ` + "`stagger faultserver`" + ` saw.
+stagger follows a policy file, and the others the output of ` + "`stagger export`" + ` for it. Cells count the attempts of one call that the server saw.
 gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows their usual latency. It retries after headers that the application has not seen. A
 pushback with a sign or leading zeros is malformed, and means stop. Node retries after malformed pushbacks and after
 two pushbacks, Python after two. A test fails when the table is no longer true.`

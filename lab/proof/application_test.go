@@ -24,6 +24,7 @@ import (
 // sight is the outside view of a call.
 type sight struct {
 	sender, receiver []result // results of the application's calls
+	third            []result // and of a third goroutine's
 	header, trailer  string   // of the options
 	peer             bool
 	finished         []string      // arguments of OnFinish
@@ -224,9 +225,12 @@ func (a *application) call(ctx context.Context, opts []grpc.CallOption) {
 	}
 	a.stream = stream
 	a.open.Store(&stream)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if len(a.script.third) > 0 {
+		wg.Go(a.ask)
+	}
 	if a.together {
-		var wg sync.WaitGroup
-		defer wg.Wait()
 		wg.Go(func() {
 			defer a.panicked(true)
 			a.play(true)
@@ -255,6 +259,23 @@ func (a *application) play(sends bool) {
 	}
 	if sends && !a.leaves {
 		a.act(move{what: "close", sends: true})
+	}
+}
+
+// ask makes the moves of the third goroutine.
+func (a *application) ask() {
+	for _, m := range a.script.third {
+		time.Sleep(m.after)
+		r := result{call: m.what, began: time.Since(a.start)}
+		switch m.what {
+		case "header":
+			md, err := a.stream.Header()
+			r.got = pairs(md) + textOfError(err)
+		case "context":
+			r.got = fmt.Sprint(a.stream.Context() != nil)
+		}
+		r.at = time.Since(a.start)
+		a.sight.third = append(a.sight.third, r)
 	}
 }
 

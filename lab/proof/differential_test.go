@@ -200,6 +200,9 @@ func playBare(t *testing.T, d *draws) string {
 	if ours.twins {
 		s = s.twins()
 	}
+	if s.kind != unary {
+		s.drawDisorder(d)
+	}
 	if ours.name == "hedges after a timeout" {
 		s.form %= 2 // messages that cannot be created are not hedged: the next attempt replaces the slow one
 		for i := range s.moves {
@@ -218,5 +221,5 @@ func TestDifferential_Retries(t *testing.T) {
 
 func TestDifferential_Bare(t *testing.T) {
 	testkit.Long(t)
-	search(t, 200, 100, playBare)
+	search(t, 300, 150, playBare)
 }

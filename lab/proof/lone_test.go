@@ -38,11 +38,16 @@ type lone struct {
 	swallow bool // an inner interceptor keeps gRPC's options to itself
 	seed    uint64
 	lag     time.Duration // of what runs between gRPC and the application: an inner interceptor, the classifier, an observer
+	before  time.Duration // with which an inner interceptor passes operations on
+	bare    bool          // an inner interceptor hides the headers
 }
+
+// mostSteps bounds the decisions about one stream: one that neither waits nor ends would spin.
+const mostSteps = 10_000
 
 func (l *lone) String() string {
 	environment := storm{spec: l.spec, budget: fmt.Sprint(l.grants, " permits"), kinds: []kind{l.kind}, mode: l.mode, swallow: l.swallow, seed: l.seed}
-	return fmt.Sprintf("%v, lag %v\n%v", environment.String(), l.lag, l.script)
+	return fmt.Sprintf("%v, lag %v and %v, without headers %v\n%v", environment.String(), l.before, l.lag, l.bare, l.script)
 }
 
 // drawLone draws the policy last: so the bytes of a script are also those of the tests that compare it with gRPC.
@@ -64,6 +69,9 @@ func drawLone(d *draws) *lone {
 	for i := range l.moves {
 		l.moves[i].sends = l.moves[i].sends || l.moves[i].what == "header" && d.odds(40) // beside RecvMsg
 	}
+	l.drawDisorder(d)
+	l.before = one(d, 0, 0, 2*ms+300*time.Microsecond, 30*ms+300*time.Microsecond)
+	l.bare = d.odds(8)
 	return l
 }
 
@@ -74,12 +82,12 @@ type purse struct {
 	left, given atomic.Int64
 }
 
-func (p *purse) Allow(time.Time, budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+func (p *purse) Allow(time.Time, budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	if p.left.Add(-1) < 0 {
-		return nil, false
+		return budget.No, nil
 	}
 	p.given.Add(1)
-	return func(time.Time, budget.End) {}, true
+	return budget.Yes, func(time.Time, budget.End) {}
 }
 
 // contexts are those of a call's attempts.
@@ -112,7 +120,8 @@ type alone struct {
 	*findings
 
 	sending, receiving atomic.Int32
-	lag                time.Duration // with which its calls return
+	before, lag        time.Duration // with which its calls begin and return
+	bare               bool          // it hides the headers
 }
 
 func (a *alone) enter(inside *atomic.Int32, what string) (leave func()) {
@@ -120,6 +129,7 @@ func (a *alone) enter(inside *atomic.Int32, what string) (leave func()) {
 		a.add("two goroutines are in %s of one attempt", what)
 	}
 	runtime.Gosched() // so that they would meet
+	time.Sleep(a.before)
 	return func() {
 		time.Sleep(a.lag)
 		inside.Add(-1)
@@ -143,7 +153,12 @@ func (a *alone) RecvMsg(m any) error {
 
 func (a *alone) Header() (metadata.MD, error) {
 	defer time.Sleep(a.lag)
-	return a.ClientStream.Header()
+	time.Sleep(a.before)
+	headers, err := a.ClientStream.Header()
+	if a.bare {
+		headers = nil
+	}
+	return headers, err
 }
 
 // play plays the stream, and returns which laws it breaks.
@@ -165,8 +180,15 @@ func (l *lone) play(t *testing.T) string {
 			steps = append(steps, l.servedIn(i).step(i+1, false))
 		}
 		server.On("*", steps...)
+		var decisions atomic.Int64
+		counted := func() float64 { // each decision takes one
+			if decisions.Add(1) > mostSteps {
+				panic("the stream spins")
+			}
+			return panics.float()
+		}
 		set := testkit.Must(compiled.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: l.spec}}}))(t)
-		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(listener(panics)), interceptor.WithRandom(panics.float),
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(listener(panics)), interceptor.WithRandom(counted),
 			interceptor.WithBudget("", func(string) budget.Budget { return books }),
 			interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker }),
 			interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { time.Sleep(l.lag) }}),
@@ -187,7 +209,7 @@ func (l *lone) play(t *testing.T) string {
 			if l.wrapped {
 				stream = wrapped{stream}
 			}
-			return &alone{ClientStream: stream, findings: f, lag: l.lag}, nil
+			return &alone{ClientStream: stream, findings: f, before: l.before, lag: l.lag, bare: l.bare}, nil
 		}
 		conn := server.Dial(t, append(retrier.DialOptions(), soon, grpc.WithChainStreamInterceptor(inner))...)
 
@@ -226,10 +248,10 @@ func (l *lone) servedIn(attempt int) served { return l.served[min(attempt, len(l
 func (l *lone) check(f *findings, told *story, seen *sight, at []testserver.Attempt) {
 	defer func() {
 		if len(f.list) > 0 {
-			f.add("sender %v\nreceiver %v\nheader %s, trailer %s, OnFinish %v", seen.sender, seen.receiver, seen.header, seen.trailer, seen.finished)
+			f.add("sender %v\nreceiver %v\nthird %v\nheader %s, trailer %s, OnFinish %v", seen.sender, seen.receiver, seen.third, seen.header, seen.trailer, seen.finished)
 		}
 	}()
-	all := slices.Concat(seen.sender, seen.receiver)
+	all := slices.Concat(seen.sender, seen.receiver, seen.third)
 	for _, r := range all {
 		if r.got == "hangs" || r.call == "panic" {
 			f.add("%s %s", r.call, r.got)
@@ -255,7 +277,7 @@ func (l *lone) checkTimes(f *findings, told *story, seen *sight, all []result) {
 	if l.cancel > 0 && !l.byHand {
 		over = min(over, l.cancel)
 	}
-	allowed := slack + 12*l.lag // one after the other
+	allowed := slack + 12*(l.before+l.lag) // one after the other
 	if l.swallow {
 		allowed += 200 * ms // until the end of the context reports the attempts
 	}
@@ -389,7 +411,7 @@ func playLone(t *testing.T, d *draws) string {
 	return described(l, func() string { return l.play(t) })
 }
 
-func TestLone(t *testing.T) { search(t, 200, 130, playLone) }
+func TestLone(t *testing.T) { search(t, 1000, 190, playLone) }
 
 // FuzzStream is TestLone with the fuzzer's bytes.
 func FuzzStream(f *testing.F) {

@@ -5,6 +5,7 @@ package proof_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,8 @@ type script struct {
 	retryable []codes.Code
 	served    []served
 	moves     []move
-	alike     bool // attempts do not have their number
+	third     []move // of a third goroutine of the application
+	alike     bool   // attempts do not have their number
 }
 
 // served has the server's actions in an attempt. The last is also used for all further ones.
@@ -101,6 +103,9 @@ func (s *script) String() string {
 		fmt.Fprintf(&b, "  attempt %d: %v, then %v\n", i+1, a.does, a.end)
 	}
 	fmt.Fprintf(&b, "  application: %v", s.moves)
+	if len(s.third) > 0 {
+		fmt.Fprintf(&b, ", and beside that %v", s.third)
+	}
 	return b.String()
 }
 
@@ -165,6 +170,21 @@ func (s *script) drawMoves(d *draws) {
 	}
 	if !s.kind.desc().ClientStreams {
 		s.moves = append([]move{{what: "send", sends: true}, {what: "close", sends: true}}, s.moves...)
+	}
+}
+
+// drawDisorder makes the application use a stream in another order than usual: it waits for responses before it has sent the request. A third
+// goroutine asks for headers or the context at any time.
+func (s *script) drawDisorder(d *draws) {
+	if d.odds(35) && s.kind == serverStream {
+		s.together = !d.odds(15)
+		request, rest := slices.Clone(s.moves[:2]), s.moves[2:]
+		at := d.below(len(rest) + 1)
+		request[0].after = apart(d, 3)
+		s.moves = slices.Concat(rest[:at], request, rest[at:])
+	}
+	for range d.below(3) {
+		s.third = append(s.third, move{what: one(d, "header", "context"), after: apart(d, 5)})
 	}
 }
 

@@ -99,6 +99,22 @@ func TestWithoutKeys(t *testing.T) {
 }
 
 // The command fails above a bound of either question, and says what it wants.
+func TestCommand_Errors(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"-n 3":                             "want at least one -seed",
+		"-seed 1 -n 0":                     "want at least one -seed, a scenario",
+		"-seed 1 -most 1,2":                "three numbers for -most",
+		"-seed 1 -most-lost 1":             "two for -most-lost",
+		"-seed 1 -players some":            `"some": want some of`,
+		"-seed 1 -n 1 -players slowCost=0": "slowCost: 0: must be",
+	} {
+		if err := command(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v; want %q", args, err, want)
+		}
+	}
+}
+
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	const few = "-seed 104 -players default -n 3 -old 2 -loops 2 -help-set 6 -help-old 1 "
@@ -107,12 +123,6 @@ func TestCommand(t *testing.T) {
 		few + "-most 3,3,3 -most-lost 100,100 -each " + each: "",
 		few + "-most-lost 0,100":                             "the default loses too much help",
 		few + "-most-lost 100,0.1":                           "the default loses too much help",
-		"-n 3":                                               "want at least one -seed",
-		"-seed 1 -n 0":                                       "want at least one -seed, a scenario",
-		"-seed 1 -most 1,2":                                  "three numbers for -most",
-		"-seed 1 -most-lost 1":                               "two for -most-lost",
-		"-seed 1 -players some":                              `"some": want some of`,
-		"-seed 1 -n 1 -players slowCost=0":                   "slowCost: 0: must be",
 	} {
 		var out strings.Builder
 		err := command(t.Context(), strings.Fields(args), &out, io.Discard)

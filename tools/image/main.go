@@ -1,10 +1,10 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image puts a static program into an OCI image from scratch, with nothing beside it, one for each platform, and writes
+// Command image puts a static program and its licences into an OCI image from scratch, one for each platform, and writes
 // their index as a folder in OCI layout. The same input makes the same image.
 //
-//	image FOLDER VERSION linux/amd64=PROGRAM linux/arm64=PROGRAM…
+//	image FOLDER VERSION LICENCES linux/amd64=PROGRAM linux/arm64=PROGRAM…
 package main
 
 import (
@@ -25,18 +25,22 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: image FOLDER VERSION PLATFORM=PROGRAM…")
+	if len(os.Args) < 5 {
+		fmt.Fprintln(os.Stderr, "usage: image FOLDER VERSION LICENCES PLATFORM=PROGRAM…")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
+	if err := write(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
 }
 
 // write writes the index of the images of some platforms.
-func write(folder, version string, platforms []string) error {
+func write(folder, version, licences string, platforms []string) error {
+	notices, err := os.ReadFile(licences)
+	if err != nil {
+		return err
+	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, given := range platforms {
 		name, file, _ := strings.Cut(given, "=")
@@ -48,23 +52,22 @@ func write(folder, version string, platforms []string) error {
 		if err != nil {
 			return err
 		}
-		image, err := of(program, version, *platform)
+		image, err := of(program, notices, version, *platform)
 		if err != nil {
 			return err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
-	_, err := layout.Write(folder, index)
+	_, err = layout.Write(folder, index)
 	return err
 }
 
 // of makes an image of a program, which is run by a user that is not root.
-func of(program []byte, version string, platform v1.Platform) (v1.Image, error) {
+func of(program, notices []byte, version string, platform v1.Platform) (v1.Image, error) {
 	var files bytes.Buffer
 	archive := tar.NewWriter(&files)
-	err := archive.WriteHeader(&tar.Header{Name: "stagger", Mode: 0o755, Size: int64(len(program))})
-	_, writeErr := archive.Write(program)
-	if err := errors.Join(err, writeErr, archive.Close()); err != nil {
+	err := errors.Join(add(archive, "stagger", 0o755, program), add(archive, "licenses.txt", 0o644, notices), archive.Close())
+	if err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil }
@@ -91,4 +94,13 @@ func of(program []byte, version string, platform v1.Platform) (v1.Image, error) 
 		},
 	}
 	return mutate.ConfigFile(image, config)
+}
+
+// add adds a file to an archive.
+func add(archive *tar.Writer, name string, mode int64, data []byte) error {
+	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(data))}); err != nil {
+		return err
+	}
+	_, err := archive.Write(data)
+	return err
 }

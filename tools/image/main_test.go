@@ -5,14 +5,11 @@ package main
 
 import (
 	"archive/tar"
-	"bufio"
 	"debug/elf"
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,7 +73,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// unpacked is a folder with the files of an image: one.
+// unpacked is a folder with the files of an image: the program, and licences.
 func unpacked(t *testing.T, image v1.Image) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -103,8 +100,8 @@ func unpacked(t *testing.T, image v1.Image) (root string) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(names, []string{"stagger"}) {
-		t.Fatalf("the image has %q; want the program alone", names)
+	if !slices.Equal(names, []string{"stagger", "licenses.txt"}) {
+		t.Fatalf("the image has %q; want the program and the licences", names)
 	}
 	return root
 }
@@ -137,32 +134,11 @@ func run(t *testing.T, image v1.Image, root string) {
 	if err != nil || !strings.HasPrefix(string(out), "stagger   "+*version+"\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	server := start("faultserver", "--listen", "127.0.0.1:0", "--format", "json")
-	lines, err := server.StdoutPipe()
-	if err == nil {
-		err = server.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(lines).ReadString('\n')
-	var at struct {
-		Listening string `json:"listening"`
-	}
-	if err := errors.Join(err, json.Unmarshal([]byte(line), &at)); err != nil {
-		t.Fatalf("%q: %v", line, err)
-	}
-	conn, err := net.Dial("tcp", at.Listening)
-	if err != nil {
-		t.Errorf("%q: %v", line, err)
-	} else {
-		conn.Close()
-	}
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Wait(); err != nil {
-		t.Errorf("the fault server ends with %v", err)
+	lint := start("lint", "-")
+	lint.Stdin = strings.NewReader("methodConfig: []\n")
+	out, err = lint.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "valid") {
+		t.Errorf("%v\n%s\nwant a file that is valid", err, out)
 	}
 }
 
@@ -175,7 +151,7 @@ func TestWrite(t *testing.T) {
 	}
 	digest := func(version string) string {
 		folder := t.TempDir()
-		if err := write(folder, version, []string{"linux/amd64=" + program}); err != nil {
+		if err := write(folder, version, program, []string{"linux/amd64=" + program}); err != nil {
 			t.Fatal(err)
 		}
 		index, err := layout.ImageIndexFromPath(folder)
@@ -191,7 +167,7 @@ func TestWrite(t *testing.T) {
 	if first, again, other := digest("v1.0.0"), digest("v1.0.0"), digest("v1.0.1"); first != again || first == other {
 		t.Errorf("%s, %s and %s", first, again, other)
 	}
-	if err := write(t.TempDir(), "v1.0.0", []string{"linux/amd64=none"}); err == nil {
+	if err := write(t.TempDir(), "v1.0.0", program, []string{"linux/amd64=none"}); err == nil {
 		t.Error("a program that is not there is put into an image")
 	}
 }

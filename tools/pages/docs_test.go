@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -132,6 +134,9 @@ func TestPages_Manifests(t *testing.T) {
 			t.Errorf("object %d is a %s; want a %s", i, object.Kind, want)
 		}
 	}
+	if !strings.Contains(manifests, "\n  minReadySeconds: 30 ") || !strings.Contains(page, "\n\tdns.SetMinResolutionInterval(time.Second)") {
+		t.Error("a rolling update may be faster than clients ask DNS: lab/rollout")
+	}
 	mount := regexp.MustCompile(`mountPath: ([^,]+),`).FindStringSubmatch(manifests)
 	if mount == nil || !strings.Contains(page, mount[1]+`/retry.yaml",`) {
 		t.Errorf("the program reads another file than the one that is mounted at %q", mount)
@@ -228,15 +233,9 @@ func trimmed(text string) string {
 	return "\n" + strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
-// The README names all reasons, and no page nor the schema names one that does not exist.
+// No page nor the schema names a reason that does not exist. TestMeanings of internal/explain looks for those that a page lacks.
 func TestPages_Reasons(t *testing.T) {
 	t.Parallel()
-	readme := read(t, "README.md")
-	for _, reason := range decision.Reasons() {
-		if reason != policy.ReasonRetry && reason != policy.ReasonHedge && !strings.Contains(readme, "`"+string(reason)+"`") {
-			t.Errorf("the README does not name %s", reason)
-		}
-	}
 	texts := pages(t)
 	texts["proto/stagger/policy/v1/policy.json"] = read(t, "proto/stagger/policy/v1/policy.json")
 	for path, text := range texts {
@@ -410,51 +409,103 @@ func (n names) missing(page string) (list []string) {
 	return list
 }
 
-// Bounds on pages are those of the code: each row has a line of a Go file, and what pages say of it.
+// statements are the sentences of a page, and the rows of its tables, each in one line.
+func statements(page string) (list []string) {
+	page = regexp.MustCompile(`\n(\s*- |\|)`).ReplaceAllString(prose(page), "\n\n$1")
+	for _, block := range regexp.MustCompile(`\n\s*\n`).Split(page, -1) {
+		line := strings.Join(strings.Fields(block), " ")
+		if strings.HasPrefix(line, "|") {
+			list = append(list, line)
+			continue
+		}
+		list = append(list, regexp.MustCompile(`[.;] `).Split(line, -1)...)
+	}
+	return list
+}
+
+// pageFigures are figures that one statement of a page has, which also has the name or the words of what they are about.
+type pageFigures struct {
+	about   string
+	figures []any
+}
+
+// wantFigures looks for figures on a page. The words around them are free.
+func wantFigures(t *testing.T, path string, list []pageFigures) {
+	t.Helper()
+	all := statements(read(t, path))
+	for _, want := range list {
+		if !slices.ContainsFunc(all, func(s string) bool { return want.in(s) }) {
+			t.Errorf("%s: no statement about %q has the figures %v", path, want.about, want.figures)
+		}
+	}
+}
+
+func (f pageFigures) in(statement string) bool {
+	if !strings.Contains(statement, f.about) {
+		return false
+	}
+	for _, figure := range f.figures {
+		if !regexp.MustCompile(`(^|[^\d.,])` + regexp.QuoteMeta(fmt.Sprint(figure)) + `($|[^\d.,]|[.,]($|\D))`).MatchString(statement) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	const page = "It keeps 1,000\nof them, and 2.5. Then `x` is 16 MiB:\n\n| a | 3 s |\n| b | 4 s |\n- c: 50 %\n"
+	for want, there := range map[*pageFigures]bool{
+		{"them", []any{"1,000", 2.5}}: true, {"`x`", []any{"16 MiB"}}: true, {"| b |", []any{"4 s"}}: true, {"c:", []any{50}}: true,
+		{"them", []any{100}}: false, {"them", []any{2}}: false, {"`x`", []any{6}}: false, {"| b |", []any{"3 s"}}: false, {"y", nil}: false,
+	} {
+		if slices.ContainsFunc(statements(page), func(s string) bool { return want.in(s) }) != there {
+			t.Errorf("%+v: want %v in %q", want, there, statements(page))
+		}
+	}
+}
+
+// Bounds on pages are those of the code: each row has a line of a Go file, and a figure of a page with what it is about.
 func TestPages_Bounds(t *testing.T) {
 	t.Parallel()
-	texts := pages(t)
-	for _, row := range []struct{ file, code, page, says string }{
-		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "counted once for a target | 16,384 |"},
-		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "balances of budgets | 16,384 |"},
-		{"interceptor/table.go", "mostKept = 1 << 14", "docs/runbook.md", "More than 16,384 pairs of target and method"},
-		{"interceptor/table.go", "mostKept = 1 << 14", "docs/not-handled.md", "more than 16,384 pairs of target and method"},
-		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "16 MiB a Retrier"},
-		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "`interceptor.WithMaxReplayBytes` (16 MiB)"},
-		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "256 KiB a call"},
-		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/streams.md", "`grpc.MaxRetryRPCBufferSize` (256 KiB)"},
-		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/evidence/costs.md", "`maxWaiting` (10,000)"},
-		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/runbook.md", "`maxWaiting` (10,000)"},
-		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/runbook.md", "`maxConnectionWait` (3 s)"},
-		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "up to 3 s each (`maxConnectionWait`)"},
-		{"interceptor/call_engine.go", "inboundShare = 0.75", "docs/chains.md", "at most three quarters of the time to its deadline"},
+	for _, row := range []struct{ file, code, page, about, figure string }{
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "methods", "16,384"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "balances", "16,384"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/runbook.md", "target and method", "16,384"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/not-handled.md", "target and method", "16,384"},
+		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "WithMaxReplayBytes", "16 MiB"},
+		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "WithMaxReplayBytes", "16 MiB"},
+		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "replay", "256 KiB"},
+		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/streams.md", "`grpc.MaxRetryRPCBufferSize`", "256 KiB"},
+		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/evidence/costs.md", "`maxWaiting`", "10,000"},
+		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/runbook.md", "`maxWaiting`", "10,000"},
+		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/runbook.md", "`maxConnectionWait`", "3 s"},
+		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "`maxConnectionWait`", "3 s"},
+		{"interceptor/call_engine.go", "inboundShare = 0.75", "docs/chains.md", "deadline", "three quarters"},
 		{
 			"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",
-			"docs/set-up.md", "shorter delays between attempts to connect: 250 ms to 3 s",
+			"docs/set-up.md", "connect", "250 ms to 3 s",
 		},
-		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/works-with.md", "time 6 minutes, timeout 20 s"},
-		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "when the outage is older than 5 s"},
-		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "only in the first 5 s of an outage"},
-		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "reads the file every two seconds"},
-		{"tools/ci/growth", "$growth > 2.3", "README.md", "at most 2.3 MiB"},
+		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/works-with.md", "keepalive", "6 minutes, timeout 20 s"},
+		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "outage", "5 s"},
+		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "outage", "5 s"},
+		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "`Watch`", "every two seconds"},
+		{"tools/ci/growth", "$growth > 2.3", "README.md", "`make growth`", "2.3 MiB"},
 	} {
 		if !strings.Contains(read(t, row.file), row.code) {
-			t.Errorf("%s has no longer %q: correct this row, and what %s says: %q", row.file, row.code, row.page, row.says)
+			t.Errorf("%s has no longer %q: correct this row, and what %s says: %q", row.file, row.code, row.page, row.figure)
 		}
-		if !strings.Contains(strings.Join(strings.Fields(texts[row.page]), " "), row.says) {
-			t.Errorf("%s does not say %q, but %s has %q", row.page, row.says, row.file, row.code)
-		}
+		wantFigures(t, row.page, []pageFigures{{row.about, []any{row.figure}}})
 	}
 }
 
 // The report of the shop on docs/chains.md explains reasons as the shop does.
 func TestPages_Shop(t *testing.T) {
 	t.Parallel()
-	shop, page := read(t, "examples/shop/result.go"), read(t, "docs/chains.md")
-	shown := regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(page, -1)
+	shown := regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(read(t, "docs/chains.md"), -1)
 	for _, m := range shown {
-		if !regexp.MustCompile(`"` + m[2] + `": +"` + regexp.QuoteMeta(m[1]) + `",`).MatchString(shop) {
-			t.Errorf("docs/chains.md explains %s as %q; examples/shop does not", m[2], m[1])
+		if meaning, err := explain.MeaningOf(m[2]); meaning.Short != m[1] {
+			t.Errorf("docs/chains.md explains %s as %q; the shop as %q, %v", m[2], m[1], meaning.Short, err)
 		}
 	}
 	if len(shown) < 3 {
@@ -552,7 +603,6 @@ func TestPages_Costs(t *testing.T) {
 // The README's promises have the figures of its tables, and of the checks.
 func TestPages_Promises(t *testing.T) {
 	t.Parallel()
-	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
 	tables := readmeTables(t)
 	success, requests := tables[0], tables[1]
 	of := func(table map[string]map[string]string, client, trouble string) string {
@@ -564,19 +614,14 @@ func TestPages_Promises(t *testing.T) {
 		return strings.Trim(figure, "*")
 	}
 	const outage, hangs, overload = "all fail for 10 s", "one of four hangs", "overload"
-	for _, want := range []string{
-		fmt.Sprintf("stagger sends %s requests for each call. gRPC's own retries send %s, and %s with `retryThrottling`",
-			of(requests, "stagger", outage), of(requests, "gRPC", outage), of(requests, "gRPC, throttled 100/1", outage)),
-		fmt.Sprintf("%s %% of the calls succeed with stagger, and %s %% with gRPC's own retries",
-			of(success, "stagger", hangs), of(success, "gRPC", hangs)),
-		fmt.Sprintf("the attempt timeouts of go-grpc-middleware and failsafe-go bring success down from %s %% to %s %%. With stagger it stays at %s %%",
-			of(success, "no retries", overload), of(success, "failsafe-go", overload), of(success, "stagger", overload)),
-		fmt.Sprintf("One ordered list of %d checks", len(decision.Checks())),
-	} {
-		if !strings.Contains(readme, want) {
-			t.Errorf("the README does not say %q", want)
-		}
-	}
+	wantFigures(t, "README.md", []pageFigures{
+		{"requests for each call", []any{of(requests, "stagger", outage)}},
+		{"`retryThrottling`", []any{of(requests, "gRPC", outage), of(requests, "gRPC, throttled 100/1", outage)}},
+		{"hangs", []any{of(success, "stagger", hangs) + " %", of(success, "gRPC", hangs) + " %"}},
+		{"overload", []any{of(success, "no retries", overload) + " %", of(success, "failsafe-go", overload) + " %"}},
+		{"With stagger", []any{of(success, "stagger", overload) + " %"}},
+		{"checks", []any{len(decision.Checks())}},
+	})
 	if page := read(t, "docs/evidence/histories.md"); !strings.Contains(page, "\n| stagger, the policy names `Range` | 200 | 0 | ") {
 		t.Error("docs/evidence/histories.md has anomalies with stagger")
 	}
@@ -681,9 +726,7 @@ func TestPages_Search(t *testing.T) {
 		}
 	}
 	evidence := read(t, "docs/evidence/search.md")
-	if claim := fmt.Sprintf("in %s %% of the scenarios, of which chance explains %s,", own[harm], chance[harm]); !strings.Contains(evidence, claim) {
-		t.Errorf("docs/evidence/search.md lacks the claim %q", claim)
-	}
+	wantFigures(t, "docs/evidence/search.md", []pageFigures{{"chance", []any{own[harm] + " %", chance[harm]}}})
 	for _, player := range []string{"default", "gRPC throttled"} {
 		_, cut, _ := strings.Cut(evidence, "\n| "+player+" | ")
 		cut, _, _ = strings.Cut(cut, " |\n")
@@ -716,4 +759,18 @@ func costs(page string) map[string]string {
 		}
 	}
 	return figures
+}
+
+// The policy in Go on the page, which is that of policy's ExampleNew, is the file that stands next to it.
+func TestPages_PolicyInGo(t *testing.T) {
+	t.Parallel()
+	_, output, _ := strings.Cut(read(t, "policy/config_example_test.go"), "// Output:\n")
+	output, _, _ = strings.Cut(output, "\n}\n")
+	inGo := testkit.Must(policy.Parse("retry.json", []byte(strings.ReplaceAll(output, "\t// ", ""))))(t)
+	_, page, _ := strings.Cut(read(t, "docs/policy-file.md"), "This file is the same policy:\n")
+	file := testkit.Must(policy.Parse("retry.yaml", []byte(blocks(page, "yaml")[0])))(t)
+	const method = "/acme.orders.v1.OrderService/GetOrder"
+	if a, b := compiled.Of(inGo.Lookup(method)), compiled.Of(file.Lookup(method)); !reflect.DeepEqual(a, b) {
+		t.Errorf("in Go %+v; in the file %+v", a, b)
+	}
 }

@@ -91,28 +91,41 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// The lists of tests in the Makefile name tests that there are.
+// The lists of tests in the Makefile name tests that there are, and make test plays those that are built without the race detector only.
 func TestMakefile_Tests(t *testing.T) {
 	t.Parallel()
-	var tests strings.Builder
+	var tests, alone strings.Builder
 	testkit.NoError(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, "_test.go") {
 			for _, name := range regexp.MustCompile(`(?m)^func ((Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, path), -1) {
 				tests.WriteString(name[1] + "\n")
+				if strings.Contains(read(t, path), "\n//go:build !race\n") && !strings.HasPrefix(path, "lab/") {
+					alone.WriteString(name[1] + "\n")
+				}
 			}
 		}
 		return err
 	}))
 	named := 0
-	for _, list := range regexp.MustCompile(`(?m)^(?:FIGURES|GRIDS|STORMS) +:= (.*)$`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
-		for name := range strings.SplitSeq(strings.ReplaceAll(list[1], "$$", "$"), "|") {
+	var figures []string
+	for _, list := range regexp.MustCompile(`(?m)^(FIGURES|GRIDS|STORMS) +:= (.*)$`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		for name := range strings.SplitSeq(strings.ReplaceAll(list[2], "$$", "$"), "|") {
 			if strings.HasPrefix(name, "$(") {
 				continue
 			}
 			named++
+			if list[1] == "FIGURES" {
+				figures = append(figures, name)
+			}
 			if !regexp.MustCompile("(?m)" + name).MatchString(tests.String()) {
 				t.Errorf("the Makefile names %s, and no test has that in its name", name)
 			}
+		}
+	}
+	played := regexp.MustCompile(strings.Join(figures, "|"))
+	for name := range strings.FieldsSeq(alone.String()) {
+		if !played.MatchString(name) {
+			t.Errorf("%s is not built with the race detector, and FIGURES of the Makefile doesn't name it", name)
 		}
 	}
 	if named < 30 {

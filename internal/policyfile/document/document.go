@@ -1,8 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document reads policy files, the simulator's scenarios and the fault server's scripts, and keeps track of
-// positions. JSON and YAML both become a tree of [Node] values, within limits that protect against hostile files. A
+// Package document reads policy files and the simulator's scenarios, and keeps track of positions. JSON and YAML both become a tree of [Node] values, within limits that protect against hostile files. A
 // [Decoder] turns the tree into a protobuf message. A [Report] collects errors. Each [Diagnostic] has the file, line, column,
 // field and value, and a remedy.
 package document

@@ -304,7 +304,7 @@ func (f *Fields) Object(key string, keys func(*Fields)) bool {
 	return n != nil
 }
 
-// List calls item for each value of a list. If these are maps, form shows one: {service: …, method: …}.
+// List calls item for each value of a list. form shows one of them, for messages: {service: …, method: …}.
 func (f *Fields) List(key string, item func(path string, n *Node), form ...string) {
 	n, path := f.Value(key)
 	if n == nil {

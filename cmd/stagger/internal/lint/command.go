@@ -20,10 +20,12 @@ common mistakes. Every client refuses a file with errors.
 There is advice about: too many attempts; backoffs longer than a minute, too short for
 timers, or without jitter; codes of permanent errors, or codes listed twice; no budget,
 or one that never pays for an attempt after a timeout; waits that do not fit
-into the timeout; names that match nothing, with the character or word that is wrong;
-an entry that names a method such as CreateOrder, and so declares it idempotent. Notes
-list the methods that have retries and aren't declared idempotent, and name the
-packages that a program imports for stagger_retry_elsewhere and for admission. With
+into the timeout; DEADLINE_EXCEEDED where only the whole call has a timeout; names that
+match nothing, with the character or word that is wrong; an entry that names a method
+such as CreateOrder, and so declares it idempotent. Notes list the methods that have
+retries and aren't declared idempotent, and those whose entry hides a policy; name the
+packages that a program imports for load balancing and admission; and say so of a file
+that retries and names no load balancing. With
 --descriptors, lint knows the methods of the API. It reports names of methods that a
 service lacks, and also lists the methods that only the file declares idempotent. With
 --other-clients there is advice about methods that gRPC clients without stagger would

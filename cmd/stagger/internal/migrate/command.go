@@ -14,8 +14,8 @@ import (
 
 const help = `Write a policy file from a gRPC service config. The policies don't change. Comments above
 the lines explain where stagger differs from gRPC, and what to decide: which methods are
-idempotent, which jitter, which budget. Spellings that only gRPC for Go accepts, such as
-MaxAttempts and ".01s", become those of all implementations.
+idempotent, which jitter, which budget. Spellings that not all gRPC implementations accept,
+such as MaxAttempts, ".01s" and Unavailable, become those of all.
 
 The file goes to the standard output, or to a file (--output). With --descriptors,
 comments name the methods that the API doesn't declare idempotent.`

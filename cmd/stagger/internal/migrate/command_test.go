@@ -86,9 +86,9 @@ func TestMigrate_Comments(t *testing.T) {
 		"default":   {entry(`{}`, retry), []string{all, undeclared}, []string{named}},
 		"both":      {entry(get+", "+`{"service": "acme.other.Service"}`, retry), []string{all}, []string{named, undeclared}},
 		"hedging":   {entry(get, hedge), []string{named, "does not hedge"}, []string{"PROPORTIONAL", "At most 5"}},
-		"nothing":   {entry(get, `"timeout": "1s"`), nil, []string{named, all}},
+		"nothing":   {entry(get, `"timeout": "1s"`), nil, []string{named, all, "No retryThrottling"}},
 		"throttled": {`{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`, []string{"by gRPC's rules"}, []string{"No retryThrottling"}},
-		"balanced":  {`{"loadBalancingConfig": [{"round_robin": {}}]}`, []string{"Retrier.DialOptions gives this to connections"}, nil},
+		"balanced":  {`{"loadBalancingConfig": [{"round_robin": {}}]}`, []string{"Retrier.DialOptions gives this to connections"}, []string{"No retryThrottling"}},
 		"empty":     {`{}`, nil, []string{"No retryThrottling"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,6 +154,29 @@ func TestMigrate_Spellings(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("lacks %q:\n%s", want, out)
 		}
+	}
+}
+
+// Codes become those that gRPC accepts, so that lint has no advice about the result.
+func TestMigrate_Codes(t *testing.T) {
+	t.Parallel()
+	out, err := run(t, `{"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [{"name": [{"service": "a.B", "method": "C"}], "timeout": "9s", "retryPolicy": {
+  "maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
+  "RetryableStatusCodes": ["Unavailable", "aborted", "ResourceExhausted", 13]}}, {"name": [{"service": "a.B", "method": "D"}], "timeout": "9s",
+  "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "1s", "nonFatalStatusCodes": ["Unavailable"]}}]}`, "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"retryableStatusCodes: [UNAVAILABLE, ABORTED, RESOURCE_EXHAUSTED, 13]\n", "nonFatalStatusCodes: [UNAVAILABLE]\n",
+		"# Unavailable (line 3, now UNAVAILABLE)\n", "# ResourceExhausted (line 3, now RESOURCE_EXHAUSTED)\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
+	if found := lint.Lint("retry.yaml", []byte(out), lint.Options{}); len(found) > 0 {
+		t.Errorf("lint: %v", found)
 	}
 }
 

@@ -82,7 +82,7 @@ func (c commenter) file(file *yaml.Node) {
 	if key := keyOf(file, "retryThrottling"); key != nil {
 		key.HeadComment = `The budget of each policy that names none, by gRPC's rules. A bucket, stagger's own, charges for extra attempts
 and returns the cost of those that help; declared under budgets, it takes this one's place.`
-	} else if len(file.Content) > 0 {
+	} else if retries(file) {
 		file.Content[0].HeadComment = `No retryThrottling: gRPC had no limit. With stagger each policy that names no budget shares one for each target: a
 bucket of extra attempts, which calls that succeed fill. "budget: NONE" in a retryPolicy means no limit.`
 	}
@@ -96,6 +96,14 @@ bucket of extra attempts, which calls that succeed fill. "budget: NONE" in a ret
 	for _, entry := range entries.Content {
 		c.entry(entry)
 	}
+}
+
+// retries reports whether an entry of a file has a policy.
+func retries(file *yaml.Node) bool {
+	entries := get(file, "methodConfig")
+	return entries != nil && slices.ContainsFunc(entries.Content, func(entry *yaml.Node) bool {
+		return get(entry, "retryPolicy") != nil || get(entry, "hedgingPolicy") != nil
+	})
 }
 
 // entry comments on one element of methodConfig.

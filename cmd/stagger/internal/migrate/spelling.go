@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -35,6 +37,7 @@ var grpcKeys = keys{
 			"backoffMultiplier":    nil,
 			"retryableStatusCodes": nil,
 		},
+		"hedgingPolicy": {"maxAttempts": nil, "hedgingDelay": nil, "nonFatalStatusCodes": nil},
 	},
 	"retryThrottling":   {"maxTokens": nil, "tokenRatio": nil},
 	"healthCheckConfig": {"serviceName": nil},
@@ -46,7 +49,10 @@ var durations = []string{"timeout", "initialBackoff", "maxBackoff"}
 // halfPoint matches durations that have no digits on one side of the point, which gRPC for Go accepts.
 var halfPoint = regexp.MustCompile(`^(-?)(?:\.([0-9]+)|([0-9]+)\.)s$`)
 
-// respelling is a key or value that only gRPC for Go understands, and its form in every implementation.
+// codeLists are the keys whose values are lists of status codes.
+var codeLists = []string{"retryableStatusCodes", "nonFatalStatusCodes"}
+
+// respelling is a key or value that not every gRPC implementation understands, and its form in every implementation.
 type respelling struct {
 	at      document.Position
 	was, is string
@@ -95,8 +101,21 @@ func collect(n *document.Node, known keys, list *[]respelling) {
 			}
 			*list = append(*list, respelling{value.At, value.Text, whole})
 		}
+		if slices.Contains(codeLists, key) {
+			collectCodes(value, list)
+		}
 		if under, ok := known[key]; ok {
 			collect(value, under, list)
+		}
+	}
+}
+
+// collectCodes adds the respellings of a list of status codes, such as Unavailable and DeadlineExceeded.
+func collectCodes(n *document.Node, list *[]respelling) {
+	for _, item := range n.Items {
+		code, ok := codename.Parse(item.Text)
+		if ok && item.Kind == document.Text && item.Text != codename.Of(code) && item.Text != strconv.Itoa(int(code)) {
+			*list = append(*list, respelling{item.At, item.Text, codename.Of(code)})
 		}
 	}
 }
@@ -133,7 +152,7 @@ func comment(list []respelling) string {
 		return ""
 	}
 	var text strings.Builder
-	text.WriteString("Spelled as every gRPC implementation reads it. Only gRPC for Go accepts these, and others ignore or refuse them:")
+	text.WriteString("Spelled as every gRPC implementation reads it. Some implementations ignore or refuse these:")
 	for _, r := range list {
 		fmt.Fprintf(&text, "\n%s (line %d, now %s)", document.Shorten(r.was), r.at.Line, r.is)
 	}

@@ -1,0 +1,321 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const (
+	getStock  = "/acme.stock.v1.StockService/GetStock"
+	takeStock = "/acme.stock.v1.StockService/Take"
+)
+
+// doer returns a Retrier with a policy for GetStock, which naming declares idempotent, and for the rest of its service. Its jitter waits for
+// half of each backoff.
+func doer(t *testing.T, retry policy.RetryPolicy, opts ...interceptor.Option) *interceptor.Retrier {
+	t.Helper()
+	set := testkit.Must(policy.New(policy.Config{MethodConfig: []policy.MethodConfig{
+		{Name: []string{getStock, "/acme.stock.v1.StockService/"}, RetryPolicy: &retry},
+	}}))(t)
+	half := interceptor.WithRandom(func() float64 { return 0.5 })
+	return testkit.Must(interceptor.New(set, append([]interceptor.Option{half}, opts...)...))(t)
+}
+
+// limited returns a context with a deadline in 10 s.
+func limited(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A function that fails is run again after the policy's backoff, and the last result is the call's.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := doer(t, policy.RetryPolicy{})
+		began := time.Now()
+		var runs []string
+		err := r.Do(limited(t), getStock, func(ctx context.Context) error {
+			n, _ := interceptor.AttemptFromContext(ctx)
+			runs = append(runs, fmt.Sprint(n, " at ", time.Since(began)))
+			if n < 3 {
+				return status.Error(codes.Unavailable, "restarting")
+			}
+			return nil
+		})
+		if want := "[1 at 0s 2 at 50ms 3 at 150ms]"; err != nil || fmt.Sprint(runs) != want {
+			t.Errorf("%v, %v; want %s", runs, err, want)
+		}
+	})
+}
+
+// httpError is an error without a gRPC status.
+type httpError int
+
+func (e httpError) Error() string { return fmt.Sprint("HTTP ", int(e)) }
+
+// unavailable gives 503 the status of a server that asks for a delay of two seconds, and leaves other errors alone.
+func unavailable(err error) *status.Status {
+	if !errors.Is(err, httpError(503)) {
+		return nil
+	}
+	st, _ := status.New(codes.Unavailable, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Second)})
+	return st
+}
+
+// Which errors of a function are retried, how often, and what the caller gets.
+func TestDo_Errors(t *testing.T) {
+	for name, row := range map[string]struct {
+		method string
+		err    error
+		opts   []grpc.CallOption
+		runs   int
+		reason policy.Reason
+		code   codes.Code
+	}{
+		"a status":                         {method: getStock, err: status.Error(codes.Unavailable, ""), runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
+		"another code":                     {method: getStock, err: status.Error(codes.NotFound, ""), runs: 1, reason: "non_retryable", code: codes.NotFound},
+		"no status":                        {method: getStock, err: httpError(503), runs: 1, reason: "non_retryable", code: codes.Unknown},
+		"a status by StatusOf":             {method: getStock, err: httpError(503), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
+		"none by StatusOf":                 {method: getStock, err: httpError(400), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 1, reason: "non_retryable", code: codes.Unknown},
+		"a method that isn't idempotent":   {method: takeStock, err: status.Error(codes.Unavailable, ""), runs: 1, reason: "not_idempotent", code: codes.Unavailable},
+		"a call that is":                   {method: takeStock, err: status.Error(codes.Unavailable, ""), opts: []grpc.CallOption{interceptor.Idempotent()}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
+		"a method without a policy":        {method: "/acme.other.v1.Service/Get", err: status.Error(codes.Unavailable, ""), runs: 1, reason: "non_retryable", code: codes.Unavailable},
+		"MaxAttempts":                      {method: getStock, err: status.Error(codes.Unavailable, ""), opts: []grpc.CallOption{interceptor.MaxAttempts(2)}, runs: 2, reason: "attempts_exhausted", code: codes.Unavailable},
+		"a wrapped error of io, by status": {method: getStock, err: fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, httpError(503)), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				runs := 0
+				err := doer(t, policy.RetryPolicy{}).Do(limited(t), row.method, func(context.Context) error {
+					runs++
+					return row.err
+				}, row.opts...)
+				e, ok := errors.AsType[*interceptor.Error](err)
+				if !ok || runs != row.runs || e.Reason != row.reason || status.Code(err) != row.code || !errors.Is(err, row.err) || err.Error() != row.err.Error() {
+					t.Errorf("%d runs, %#v; want %d, %s", runs, err, row.runs, row.reason)
+				}
+			})
+		})
+	}
+}
+
+// A delay in the details of StatusOf's status replaces the backoff.
+func TestDo_ServerDelay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var second time.Duration
+		err := doer(t, policy.RetryPolicy{}).Do(limited(t), getStock, func(ctx context.Context) error {
+			if n, _ := interceptor.AttemptFromContext(ctx); n == 1 {
+				return httpError(503)
+			}
+			second = time.Since(began)
+			return nil
+		}, interceptor.StatusOf(unavailable))
+		if err != nil || second < 2*time.Second || second > 2500*time.Millisecond {
+			t.Errorf("the second attempt after %v, %v; want 2s and its jitter", second, err)
+		}
+	})
+}
+
+// A slow function is told by its context to return, and the next attempt begins when it has. Two attempts never run at a time.
+func TestDo_SlowAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := doer(t, policy.RetryPolicy{PerAttemptTimeout: 200 * time.Millisecond, OnAttemptTimeout: "RETRY"})
+		began := time.Now()
+		running, runs := 0, []string{}
+		err := r.Do(limited(t), getStock, func(ctx context.Context) error {
+			if running++; running > 1 {
+				t.Error("two attempts at a time")
+			}
+			defer func() { running-- }()
+			n, _ := interceptor.AttemptFromContext(ctx)
+			runs = append(runs, fmt.Sprint(n, " at ", time.Since(began)))
+			if n == 1 {
+				<-ctx.Done()
+				time.Sleep(time.Second) // it cleans up
+				return ctx.Err()
+			}
+			return nil
+		})
+		if want := "[1 at 0s 2 at 1.25s]"; err != nil || fmt.Sprint(runs) != want {
+			t.Errorf("%v, %v; want %s", runs, err, want)
+		}
+	})
+}
+
+// A hedging policy sends no attempt beside a running one: the next follows a failure.
+func TestDo_Hedging(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set := testkit.Must(policy.New(policy.Config{MethodConfig: []policy.MethodConfig{{
+			Name: []string{getStock}, HedgingPolicy: &policy.HedgingPolicy{
+				MaxAttempts: 3, HedgingDelay: 10 * time.Millisecond, NonFatalStatusCodes: []codes.Code{codes.Unavailable},
+			},
+		}}}))(t)
+		began := time.Now()
+		var runs []time.Duration
+		err := testkit.Must(interceptor.New(set))(t).Do(limited(t), getStock, func(context.Context) error {
+			runs = append(runs, time.Since(began))
+			time.Sleep(time.Second)
+			if len(runs) == 1 {
+				return status.Error(codes.Unavailable, "")
+			}
+			return nil
+		})
+		if err != nil || len(runs) != 2 || runs[1] != time.Second {
+			t.Errorf("runs at %v, %v", runs, err)
+		}
+	})
+}
+
+// The deadline ends the wait for a retry, and the caller gets the function's error.
+func TestDo_Deadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		err := doer(t, policy.RetryPolicy{}).Do(ctx, getStock, func(context.Context) error { return status.Error(codes.Unavailable, "down") })
+		e, _ := errors.AsType[*interceptor.Error](err)
+		if e == nil || e.Reason != policy.ReasonDeadlineTooClose || time.Since(began) != 0 {
+			t.Errorf("%#v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// The budget of one target doesn't pay for another's retries: by default, a target is the method's service.
+func TestDo_Target(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set := testkit.Must(policy.New(policy.Config{MethodConfig: []policy.MethodConfig{{
+			Name: []string{"/a.A/M", "/b.B/M"}, RetryPolicy: &policy.RetryPolicy{MaxAttempts: 2},
+		}}}))(t)
+		var seen []string
+		r := testkit.Must(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{
+			CallEnd: func(_ context.Context, e interceptor.Event) { seen = append(seen, e.Target) },
+		})))(t)
+		retries := func(method string, opts ...grpc.CallOption) (n int) {
+			for range 20 {
+				_ = r.Do(limited(t), method, func(ctx context.Context) error {
+					if k, _ := interceptor.AttemptFromContext(ctx); k > 1 {
+						n++
+					}
+					return status.Error(codes.Unavailable, "")
+				}, opts...)
+			}
+			return n
+		}
+		first := retries("/a.A/M")
+		if again, other, named := retries("/a.A/M"), retries("/b.B/M"), retries("/a.A/M", interceptor.Target("inventory")); again != 0 || other != first || named != first || first == 0 {
+			t.Errorf("retries: %d, then %d; of another service %d, of another target %d", first, again, other, named)
+		}
+		if seen[0] != "a.A" || seen[len(seen)-1] != "inventory" {
+			t.Errorf("targets from %q to %q", seen[0], seen[len(seen)-1])
+		}
+	})
+}
+
+// The idempotency key of all attempts is in the outgoing metadata of their contexts.
+func TestDo_Key(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var keys []string
+		_ = doer(t, policy.RetryPolicy{}).Do(limited(t), takeStock, func(ctx context.Context) error {
+			md, _ := metadata.FromOutgoingContext(ctx)
+			keys = append(keys, md.Get("idempotency-key")...)
+			return status.Error(codes.Unavailable, "")
+		}, interceptor.IdempotencyKey("order 7"))
+		if fmt.Sprint(keys) != "[order 7 order 7 order 7]" {
+			t.Errorf("keys %q", keys)
+		}
+	})
+}
+
+// Modes, Disable, the breaker and a panic hold for a function as for a gRPC call.
+func TestDo_AsACall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		count := func(r *interceptor.Retrier, opts ...grpc.CallOption) (runs int) {
+			_ = r.Do(limited(t), getStock, func(context.Context) error {
+				runs++
+				return status.Error(codes.Unavailable, "")
+			}, opts...)
+			return runs
+		}
+		r := doer(t, policy.RetryPolicy{})
+		if n := count(r, interceptor.Disable()); n != 1 {
+			t.Errorf("%d runs with Disable", n)
+		}
+		if n := count(doer(t, policy.RetryPolicy{}, withFuse(&fuse{}))); n != 0 {
+			t.Errorf("%d runs behind an open breaker", n)
+		}
+		func() {
+			defer func() {
+				if recover() != "oh" {
+					t.Error("the panic is gone")
+				}
+			}()
+			_ = r.Do(limited(t), getStock, func(context.Context) error { panic("oh") })
+		}()
+		testkit.NoError(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
+		if n := count(r); n != 1 {
+			t.Errorf("%d runs in mode OFF", n)
+		}
+	})
+}
+
+// What Do can't carry out is an error, and the function isn't run.
+func TestDo_Mistakes(t *testing.T) {
+	t.Parallel()
+	r := doer(t, policy.RetryPolicy{})
+	run := func(context.Context) error {
+		t.Error("it runs")
+		return nil
+	}
+	resume := interceptor.Resume(func(proto.Message) (proto.Message, bool) { return nil, false })
+	for _, row := range []struct {
+		method string
+		f      func(context.Context) error
+		opt    grpc.CallOption
+		want   string
+	}{
+		{getStock, nil, grpc.EmptyCallOption{}, "interceptor: Do: the function is nil"},
+		{"GetStock", run, grpc.EmptyCallOption{}, `interceptor: Do: method "GetStock": must be a full name`},
+		{getStock, run, grpc.Header(new(metadata.MD)), "option grpc.HeaderCallOption: only a gRPC call can have it"},
+		{getStock, run, grpc.Trailer(new(metadata.MD)), "option grpc.TrailerCallOption: only"},
+		{getStock, run, grpc.Peer(new(peer.Peer)), "option grpc.PeerCallOption: only"},
+		{getStock, run, grpc.OnFinish(func(error) {}), "option grpc.OnFinishCallOption: only"},
+		{getStock, run, resume, "option interceptor.resumeOption: only"},
+	} {
+		if err := r.Do(t.Context(), row.method, row.f, row.opt); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%v; want %q", err, row.want)
+		}
+	}
+}
