@@ -160,8 +160,8 @@ func TestClassifier_FailureInReply(t *testing.T) {
 		"a failure": {interceptor.VerdictRetry, 1, codes.Unavailable, 8, 2},
 		"not yet":   {interceptor.VerdictNotYet, 4, codes.OK, 0, 0},
 	} {
-		asked := 0
 		t.Run(name+", throttle", func(t *testing.T) {
+			asked := 0
 			retry := plain()
 			retry.Budget = "gRPC's"
 			c := config(retry)
@@ -178,6 +178,7 @@ func TestClassifier_FailureInReply(t *testing.T) {
 			}, says(row.verdict, &asked))
 		})
 		t.Run(name+", breaker and budget", func(t *testing.T) {
+			asked := 0
 			f, p := &fuse{limit: 10}, &purse{grants: 9}
 			retry := plain()
 			retry.Budget = ""
