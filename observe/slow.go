@@ -67,10 +67,12 @@ func failedAttempts(c *attemptCounts) (n int, detail string) {
 	return n, " (" + codename.Of(most) + ")"
 }
 
-// attempt counts an attempt that has ended. The first one that is slow or has failed begins a minute.
-func (l *logger) attempt(_ context.Context, e interceptor.Event) {
+// attempt counts an attempt that has ended. The first one that is slow or has failed begins a minute. A quiet watch that its call's deadline
+// has ended, and that isn't slow, says nothing of its backend.
+func (l *logger) attempt(ctx context.Context, e interceptor.Event) {
 	s := &l.trouble
-	failed := !e.SlowAttempt && !answersRequest(e.Code)
+	quiet := e.Code == codes.DeadlineExceeded && ctx.Err() != nil
+	failed := !e.SlowAttempt && !quiet && !answersRequest(e.Code)
 	if e.Peer == nil || !e.SlowAttempt && !failed && !s.counting.Load() {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/running"
 	"github.com/stagger-go/stagger/policy"
@@ -60,7 +62,11 @@ func (l *decisionLog) observer() interceptor.Observer {
 
 // attempt counts an attempt that has ended. If there was a decision on it while it ran, that gets its backend.
 func (l *decisionLog) attempt(ctx context.Context, e interceptor.Event) {
-	l.backends.note(e, time.Now())
+	counted := e
+	if e.Code == codes.DeadlineExceeded && !e.SlowAttempt && ctx.Err() != nil { // a quiet watch, which says nothing of its backend
+		counted.Code = codes.Canceled
+	}
+	l.backends.note(counted, time.Now())
 	call := l.running.Number(ctx)
 	if !e.SlowAttempt || call == 0 {
 		return
