@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/running"
 	"github.com/stagger-go/stagger/policy"
@@ -62,11 +60,7 @@ func (l *decisionLog) observer() interceptor.Observer {
 
 // attempt counts an attempt that has ended. If there was a decision on it while it ran, that gets its backend.
 func (l *decisionLog) attempt(ctx context.Context, e interceptor.Event) {
-	counted := e
-	if e.Code == codes.DeadlineExceeded && !e.SlowAttempt && ctx.Err() != nil { // a quiet watch, which says nothing of its backend
-		counted.Code = codes.Canceled
-	}
-	l.backends.note(counted, time.Now())
+	l.backends.note(e, time.Now())
 	call := l.running.Number(ctx)
 	if !e.SlowAttempt || call == 0 {
 		return
