@@ -125,6 +125,7 @@ type Result struct {
 	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
 
 	Progress bool // with Resumes: the application has received a message of this attempt
+	Silent   bool // it was cancelled because the server sent nothing for too long
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
