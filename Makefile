@@ -148,10 +148,10 @@ growth: ## Report what a client grows by, and what it links
 	@tools/ci/growth
 
 .PHONY: ops
-ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' writes their figures)
-	@tools/ci/prometheus
-	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
-	@cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)
+ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' and ALERTS=-write write their figures)
+	@tools/ci/prometheus >/dev/null
+	@PATH="$$PATH:$$(tools/ci/prometheus)" && cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|Alert' -count=1 -timeout 5m . $(ALERTS)
+	@PATH="$$PATH:$$(tools/ci/prometheus)" && cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)
 
 .PHONY: interop
 interop: ## Meet nginx, HAProxy, Python and Node in 3 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)

@@ -146,8 +146,12 @@ func TestCall(t *testing.T) {
 			want:   "full, ResourceExhausted after 3.5s: attempts_exhausted, [500ms 1s 2s]",
 		},
 		"the server's delay, half of 10 % more, and from anew": {
-			script: script{full.RetryInfo(8 * time.Second), full, testserver.OK()},
+			script: script{full.Pushback("8000"), full, testserver.OK()},
 			want:   "OK after 8.9s, [8.4s 500ms]",
+		},
+		"at least the server's delay, half of it more, and from anew": {
+			script: script{full.RetryInfo(8 * time.Second), full, testserver.OK()},
+			want:   "OK after 12.5s, [12s 500ms]",
 		},
 		"a slow attempt is given up for another": {
 			known: true, script: script{slow.Times(1), testserver.OK()},
@@ -221,9 +225,14 @@ func TestCancellingDuringABackoffReturnsAtOnce(t *testing.T) {
 func TestTheBudgetRunsDryAndFillsAgain(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(getOrder, testserver.Fail(codes.Unavailable, "down"))
+		s.On(createOrder, testserver.Fail(codes.NotFound, "no such customer")) // an answer: not everything fails
+		call := func() string {
+			s.tell(t.Context(), createOrder)
+			return s.tell(t.Context(), getOrder)
+		}
 		const calls = 100
 		for range calls {
-			s.tell(t.Context(), getOrder)
+			call()
 		}
 		// The bucket holds ten. (The calls take a second together, in which time adds a tenth, and none succeeds.)
 		if got := s.Count(getOrder) - calls; got != 10 {
@@ -231,7 +240,7 @@ func TestTheBudgetRunsDryAndFillsAgain(t *testing.T) {
 		}
 		for _, want := range []string{"down, Unavailable after 0s: budget_exhausted, []", "down, Unavailable after 350ms: attempts_exhausted, [50ms 100ms 200ms]"} {
 			s.Reset()
-			if got := s.tell(t.Context(), getOrder); got != want {
+			if got := call(); got != want {
 				t.Errorf("%s\nwant %s", got, want)
 			}
 			time.Sleep(90 * time.Second) // virtual: time has added three

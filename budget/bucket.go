@@ -20,14 +20,23 @@ const (
 	RefillTime = 5 * time.Minute
 	// Window is how long a success adds to what the bucket can hold.
 	Window = 5 * time.Second
+	// AllFail is how many attempts must fail in a row before retries wait for an answer.
+	AllFail = 5
+	// Probe is how long no attempt has failed before a waiting call asks the server itself.
+	Probe = 200 * time.Millisecond
 )
 
 // BucketConfig is a retry budget: a bucket, full at first. Each successful call adds PerSuccess, and time alone fills the bucket in
-// [RefillTime]. A retry costs 1, and an attempt after a slow one costs SlowCost. A successful retry or hedge refunds Refund times its
-// cost. So it pays for itself and for the next ones, and if none succeeds, the bucket runs out.
+// [RefillTime]. A retry costs 1, and so does an attempt after a slow one that later ones have overtaken. Any other attempt after a slow one
+// costs SlowCost. A successful retry or hedge refunds Refund times its cost. So it pays for itself and for the next ones, and if none
+// succeeds, the bucket runs out.
 //
 // The bucket holds Size, or, for busy clients, what the successes of the last [Window] add, if that is more. Refunds fill it further, up to
 // RefundSize, so that a client whose retries succeed can go on after a few that don't.
+//
+// After [AllFail] failed attempts in a row, retries aren't sent: [Budget.Allow] says [Later] until the server answers an attempt. If no attempt
+// has failed for [Probe], one waiting call may ask the server. After the answer, one waiting call may return. Each that is answered in time
+// lets two more return, and one that isn't lets none. If none has returned for [Probe], the next answer lets one return.
 //
 // All numbers have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
@@ -66,68 +75,176 @@ func (BucketConfig) Kind() string { return "bucket" }
 func (c BucketConfig) budget() Budget {
 	b := &bucketBudget{successes: newCounter(), config: c, tokens: micro(c.Size)}
 	b.slotEnd.Store(int64(b.recent.end()))
+	b.lastFailed.Store(math.MinInt64 / 2)
 	return b
 }
 
 // bucketBudget is the budget of a [BucketConfig], in millionths of a retry.
 //
+//	                 AllFail failures in a row
+//	retries are sent ─────────────────────────► all fail: retries wait; after a Probe of silence, one asks the server
+//	      ▲                                         │    ▲
+//	      │ after Window                     answer │    │ AllFail failures in a row
+//	      │                                         ▼    │
+//	      └──────────────────────────────────── recovering: new retries are sent, and calls that waited return, 1, 2, 4, 8 at a time
+//
 // A call without extra attempts allocates nothing and rarely writes to a cache line that another core uses. Ten successes per window
 // take the lock.
 type bucketBudget struct {
 	successes counter      // since the start
+	failed    atomic.Int64 // attempts in a row
 	slotEnd   atomic.Int64 // the end of the newest slot of recent; written under mu
 
 	_ [128]byte // failing calls write below, all calls read above
 
-	mu     sync.Mutex // guards all below
-	config BucketConfig
-	recent recent // successes of the last window
-	tokens int64
-	filled time.Duration // until when time has filled the bucket, to the millionth of a retry
-	earned int64         // successes that have added their part
+	lastFailed atomic.Int64 // when an attempt failed, or one was sent to ask the server, within failTick
+	answers    atomic.Int64 // those that end no call, such as a stream's first message
+
+	mu         sync.Mutex // guards all below
+	config     BucketConfig
+	recent     recent // successes of the last window
+	tokens     int64
+	filled     time.Duration // until when time has filled the bucket, to the millionth of a retry
+	earned     int64         // successes that have added their part
+	recovering recovering
 }
+
+// recovering is the return of calls that have waited, after an outage.
+type recovering struct {
+	began   bool
+	since   time.Duration // the first answer
+	places  int64         // how many calls may return
+	last    time.Duration // when one has returned
+	answers int64         // until then
+}
+
+// failTick is how exactly the bucket knows when an attempt has last failed: most failures of a busy client then write nothing.
+const failTick = 10 * time.Millisecond
 
 // Observe implements [Budget]. A success's part is added when it is needed.
 func (b *bucketBudget) Observe(now time.Time, e Event) {
 	at := clock.At(now)
-	if e != EventCallSucceeded {
+	switch e {
+	case EventUnconnected:
+		b.failed.Add(1)
+	case EventAttemptFailed:
+		b.failed.Add(1)
+		if int64(at)-b.lastFailed.Load() >= int64(failTick) {
+			b.lastFailed.Store(int64(at))
+		}
+	case EventAnswered:
+		b.answers.Add(1)
+		b.endOutage(at)
+	case EventCallSucceeded:
+		b.endOutage(at)
+		if int64(at) >= b.slotEnd.Load() {
+			b.mu.Lock()
+			b.advance(at)
+			b.mu.Unlock()
+		}
+		b.successes.addToStripe(at, 1)
+	default:
+	}
+}
+
+// endOutage ends the row of failures. If all have failed, the first call may return, and the bucket holds a retry for it.
+func (b *bucketBudget) endOutage(at time.Duration) {
+	if b.failed.Load() == 0 || b.failed.Swap(0) < AllFail {
 		return
 	}
-	if int64(at) >= b.slotEnd.Load() {
-		b.mu.Lock()
-		b.advance(at)
-		b.mu.Unlock()
-	}
-	b.successes.addToStripe(at, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(at)
+	b.tokens = max(b.tokens, micro(1))
+	b.recovering = recovering{began: true, since: at, places: 1}
 }
 
 // Allow implements [Budget].
-func (b *bucketBudget) Allow(now time.Time, c Cause) (ended func(time.Time, End), ok bool) {
+func (b *bucketBudget) Allow(now time.Time, c Cause) (a Answer, ended func(time.Time, End)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.advance(clock.At(now))
-	cost := micro(1)
-	if c != CauseFailure {
-		cost = micro(b.config.SlowCost)
-	}
-	if cost > b.tokens {
-		return nil, false
+	at := clock.At(now)
+	b.advance(at)
+	cost := b.cost(c)
+	affordable := cost <= b.tokens
+	waited := c == CauseWaited || c == CauseReconnected
+	allFail := b.failed.Load() >= AllFail && (waited || c == CauseFailure)
+	returns := waited && !allFail && b.recovers(at)
+	switch {
+	case allFail && !(waited && affordable && b.asks(at)), returns && !(affordable && b.hasPlace(at)):
+		return Later, nil
+	case !affordable && c == CauseWaited: // the calls that have returned may refund it
+		return Later, nil
+	case !affordable:
+		return No, nil
 	}
 	b.tokens -= cost
-	return func(now time.Time, how End) { b.attemptEnded(now, cost, how) }, true
+	if returns {
+		r := &b.recovering
+		r.places--
+		r.last, r.answers = at, b.answered()
+	}
+	return Yes, func(now time.Time, how End) { b.attemptEnded(now, cost, returns, how) }
 }
 
-// attemptEnded gives back what an extra attempt of this cost has earned.
-func (b *bucketBudget) attemptEnded(now time.Time, cost int64, how End) {
+// cost returns the cost of an extra attempt.
+func (b *bucketBudget) cost(c Cause) int64 {
+	switch c {
+	case CauseFailure, CauseOvertaken, CauseWaited:
+		return micro(1)
+	case CauseReconnected:
+		return 0
+	default:
+		return micro(b.config.SlowCost)
+	}
+}
+
+// asks reports whether a waiting call may ask the server, while all attempts fail: for a while, no attempt has. Clients whose calls all
+// wait would not notice that the server is back. The next one may ask a while later. b.mu must be held.
+func (b *bucketBudget) asks(at time.Duration) bool {
+	if at-time.Duration(b.lastFailed.Load()) < Probe {
+		return false
+	}
+	b.lastFailed.Store(int64(at))
+	return true
+}
+
+// recovers reports whether an outage has just ended. b.mu must be held.
+func (b *bucketBudget) recovers(at time.Duration) bool {
+	return b.recovering.began && at-b.recovering.since < Window
+}
+
+// hasPlace reports whether a call that has waited may return. If the last ones failed, the server may have answered others since.
+// b.mu must be held.
+func (b *bucketBudget) hasPlace(at time.Duration) bool {
+	r := &b.recovering
+	if r.places < 1 && at-r.last >= Probe && b.answered() > r.answers {
+		r.places = 1
+	}
+	return r.places >= 1
+}
+
+// answered counts answers.
+func (b *bucketBudget) answered() int64 { return b.successes.sum() + b.answers.Load() }
+
+// attemptEnded gives back what an extra attempt of this cost has earned. If it was the return of a call that waited, two more may follow an
+// answer, and another one takes its place if it was never sent.
+func (b *bucketBudget) attemptEnded(now time.Time, cost int64, returned bool, how End) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(clock.At(now))
+	places := int64(0)
 	switch how {
 	case EndUnsent:
 		b.add(cost, b.most())
+		places = 1
 	case EndHelped:
 		b.add(cost*micro(b.config.Refund)/micro(1), b.most())
+		places = 2
 	default:
+	}
+	if returned {
+		b.recovering.places += places
 	}
 }
 

@@ -33,11 +33,11 @@ func succeed(n int) action {
 
 func ask(c Cause) action {
 	return func(l *ledger, now time.Time) bool {
-		ended, ok := l.budget.Allow(now, c)
-		if ok {
+		answer, ended := l.budget.Allow(now, c)
+		if answer == Yes {
 			l.ended = append(l.ended, ended)
 		}
-		return ok
+		return answer == Yes
 	}
 }
 
@@ -102,7 +102,10 @@ func TestBucket_OfSizeZero(t *testing.T) {
 	c := plain
 	c.Size = 0
 	b := made(t, c)
-	retry := func(after time.Duration) bool { _, ok := b.Allow(t0.Add(after), CauseFailure); return ok }
+	retry := func(after time.Duration) bool {
+		answer, _ := b.Allow(t0.Add(after), CauseFailure)
+		return answer == Yes
+	}
 	if retry(0) || retry(RefillTime) {
 		t.Error("allowed before any success")
 	}
@@ -125,8 +128,8 @@ func TestBucket_RefundSize(t *testing.T) {
 	c := plain
 	c.RefundSize = 6
 	b := made(t, c)
-	first, _ := b.Allow(t0, CauseSlow)
-	second, _ := b.Allow(t0, CauseFailure)
+	_, first := b.Allow(t0, CauseSlow)
+	_, second := b.Allow(t0, CauseFailure)
 	for i, want := range []float64{6, 6} {
 		[]func(time.Time, End){first, second}[i](t0, EndHelped)
 		if got := b.State(t0); got != (State{want, want}) {
@@ -170,7 +173,7 @@ func TestBucket_NeverSpendsMoreThanWasEarned(t *testing.T) {
 				if rapid.Bool().Draw(t, "slow") {
 					cause, cost = CauseSlow, c.SlowCost
 				}
-				if ended, ok := b.Allow(now, cause); ok {
+				if answer, ended := b.Allow(now, cause); answer == Yes {
 					running, costs = append(running, ended), append(costs, cost)
 					may -= cost
 				}
@@ -284,7 +287,7 @@ func TestBucket_ReloadOfRefunds(t *testing.T) {
 		for range 8 { // which let a bucket of size 0 pay for an attempt
 			b.Observe(t0, EventCallSucceeded)
 		}
-		ended, _ := b.Allow(t0, CauseSlow)
+		_, ended := b.Allow(t0, CauseSlow)
 		now := t0.Add(Window)
 		b.State(now)
 		ended(now, EndHelped)

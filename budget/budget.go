@@ -44,9 +44,19 @@ type Budget interface {
 	// Observe reports an event of a call. Ignore events that you don't know.
 	Observe(now time.Time, e Event)
 	// Allow asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls never get the same
-	// last token. If ok, ended is called once, when that attempt has ended. It may be nil.
-	Allow(now time.Time, c Cause) (ended func(now time.Time, how End), ok bool)
+	// last token. After [Yes], ended is called once, when that attempt has ended. It may be nil.
+	Allow(now time.Time, c Cause) (a Answer, ended func(now time.Time, how End))
 }
+
+// Answer is the answer to [Budget.Allow].
+type Answer uint8
+
+// Answers. The zero value is No.
+const (
+	No    Answer = iota // the call ends with budget_exhausted
+	Later               // all attempts fail: the call may wait, and asks again with CauseWaited. If it can't, it ends with failing_everywhere
+	Yes                 // the attempt may be sent
+)
 
 // Event is an event of a call. A call that never reached a server reports none, for example if an inner interceptor responds to it.
 type Event uint8
@@ -58,6 +68,8 @@ const (
 	EventAttemptFailed Event = iota + 1
 	EventCallSucceeded       // a call ended with OK
 	EventCallFailed          // a call ended with another status
+	EventAnswered            // the server answered an attempt: with an error about the request, or a stream's first message
+	EventUnconnected         // an attempt never left this client
 )
 
 // Cause says why an extra attempt is sent.
@@ -65,9 +77,15 @@ type Cause uint8
 
 // Causes of an extra attempt. Treat an unknown one as CauseSlow. An attempt that follows one that never left this client needs no
 // permission, because it adds no load.
+//
+// After [Later], the call asks again with CauseWaited. CauseReconnected costs nothing. There, No counts as Yes, and Later as Later, so that
+// a budget can let calls return one after the other.
 const (
-	CauseFailure Cause = iota + 1 // an attempt has failed
-	CauseSlow                     // an attempt takes longer than its timeout or the hedging delay: the server may work on both
+	CauseFailure     Cause = iota + 1 // an attempt has failed
+	CauseSlow                         // an attempt takes longer than its timeout or the hedging delay: the server may work on both
+	CauseOvertaken                    // an attempt is slow, but a later one has been answered, and none of the last responses was slow
+	CauseWaited                       // an attempt has failed, and the call has waited since the budget answered Later
+	CauseReconnected                  // no attempt has left this client, and the call has waited for a connection
 )
 
 // End says how an extra attempt has ended.
@@ -118,6 +136,6 @@ type unlimited struct{}
 
 func (unlimited) Observe(time.Time, Event) {}
 
-func (unlimited) Allow(time.Time, Cause) (func(time.Time, End), bool) { return nil, true }
+func (unlimited) Allow(time.Time, Cause) (Answer, func(time.Time, End)) { return Yes, nil }
 
 func (unlimited) State(time.Time) State { return State{math.Inf(1), math.Inf(1)} }

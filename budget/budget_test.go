@@ -144,7 +144,7 @@ func TestReload_Errors(t *testing.T) {
 func TestReload_OfOpenPermits(t *testing.T) {
 	t.Parallel()
 	b := made(t, plain)
-	ended, _ := b.Allow(t0, CauseSlow)
+	_, ended := b.Allow(t0, CauseSlow)
 	small := plain
 	small.Size = 1
 	testkit.NoError(t, b.Reload(t0, small))
@@ -160,7 +160,7 @@ func TestBudgets_AnyTime(t *testing.T) {
 		b := made(t, c)
 		for _, now := range []time.Time{t0, {}, time.Unix(1<<40, 0), clock.Time(math.MaxInt64), clock.Time(math.MinInt64), time.Now()} {
 			b.Observe(now, EventCallSucceeded)
-			if ended, ok := b.Allow(now, CauseSlow); ok && ended != nil {
+			if answer, ended := b.Allow(now, CauseSlow); answer == Yes && ended != nil {
 				ended(now, EndHelped)
 			}
 			b.Observe(now, EventAttemptFailed)
@@ -174,7 +174,7 @@ func TestBudgets_AnyTime(t *testing.T) {
 func TestUnlimited(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
-		if _, ok := Unlimited.Allow(t0, CauseSlow); !ok {
+		if answer, _ := Unlimited.Allow(t0, CauseSlow); answer != Yes {
 			t.Fatal("refused")
 		}
 	}
@@ -194,7 +194,7 @@ func TestBucket_Concurrent(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				b.Observe(t0, EventCallSucceeded)
-				if ended, ok := b.Allow(t0, CauseFailure); ok {
+				if answer, ended := b.Allow(t0, CauseFailure); answer == Yes {
 					allowed.Add(1)
 					ended(t0, EndFailed)
 				}

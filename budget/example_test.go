@@ -24,36 +24,39 @@ type perMinute struct {
 // Observe does nothing: calls earn nothing.
 func (b *perMinute) Observe(time.Time, budget.Event) {}
 
-func (b *perMinute) Allow(now time.Time, _ budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+func (b *perMinute) Allow(now time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
+	if c == budget.CauseReconnected {
+		return budget.Yes, nil // it costs nothing
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.minute) >= time.Minute {
 		b.minute, b.spent = now, 0
 	}
 	if b.spent >= b.limit {
-		return nil, false
+		return budget.No, nil
 	}
 	b.spent++
 	paid := b.minute
-	return func(_ time.Time, how budget.End) {
+	return budget.Yes, func(_ time.Time, how budget.End) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if how == budget.EndUnsent && paid.Equal(b.minute) { // the next minute is not to have more
 			b.spent--
 		}
-	}, true
+	}
 }
 
 func TestPerMinute(t *testing.T) {
 	t.Parallel()
 	b, now := &perMinute{limit: 1}, time.Now()
-	old, _ := b.Allow(now, budget.CauseFailure)
+	_, old := b.Allow(now, budget.CauseFailure)
 	now = now.Add(time.Minute)
-	if _, ok := b.Allow(now, budget.CauseFailure); !ok {
+	if answer, _ := b.Allow(now, budget.CauseFailure); answer != budget.Yes {
 		t.Fatal("the next minute pays for nothing")
 	}
 	old(now, budget.EndUnsent)
-	if _, ok := b.Allow(now, budget.CauseFailure); ok {
+	if answer, _ := b.Allow(now, budget.CauseFailure); answer == budget.Yes {
 		t.Error("two in a minute")
 	}
 }
@@ -71,7 +74,7 @@ func outage(b budget.Budget) (allowed int) {
 	now := time.Now()
 	for range 100 {
 		b.Observe(now, budget.EventAttemptFailed)
-		if ended, ok := b.Allow(now, budget.CauseFailure); ok {
+		if answer, ended := b.Allow(now, budget.CauseFailure); answer == budget.Yes {
 			allowed++
 			if ended != nil {
 				ended(now, budget.EndFailed)

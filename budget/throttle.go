@@ -63,7 +63,7 @@ func (t *throttleBudget) configure(c ThrottleConfig) {
 
 // Observe implements [Budget]: a failed attempt takes one token, and a call that succeeds adds TokenRatio.
 func (t *throttleBudget) Observe(_ time.Time, e Event) {
-	if e == EventCallFailed || e == EventCallSucceeded && t.bucket.full.Load() {
+	if e != EventAttemptFailed && e != EventCallSucceeded || e == EventCallSucceeded && t.bucket.full.Load() {
 		return
 	}
 	t.bucket.mu.Lock()
@@ -77,10 +77,12 @@ func (t *throttleBudget) Observe(_ time.Time, e Event) {
 	}
 }
 
-// Allow implements [Budget]: more than half of the tokens must be left.
-func (t *throttleBudget) Allow(time.Time, Cause) (func(time.Time, End), bool) {
-	tokens, capacity := t.bucket.tokensAndCapacity()
-	return nil, 2*tokens > capacity
+// Allow implements [Budget]: more than half of the tokens must be left. It never says Later, because gRPC's throttle doesn't.
+func (t *throttleBudget) Allow(time.Time, Cause) (Answer, func(time.Time, End)) {
+	if tokens, capacity := t.bucket.tokensAndCapacity(); 2*tokens <= capacity {
+		return No, nil
+	}
+	return Yes, nil
 }
 
 // State implements [Stater]: the balance is the number of failures until nothing is allowed. That of a full bucket is half of MaxTokens.

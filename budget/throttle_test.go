@@ -94,8 +94,8 @@ func TestThrottle(t *testing.T) {
 					t.Fatalf("step %d: %v tokens; want %v", i, got, s.tokens)
 				}
 				for _, k := range []Cause{CauseFailure, CauseSlow} {
-					if _, ok := b.Allow(t0, k); ok != s.ok {
-						t.Errorf("step %d: after %v allowed: %v; want %v", i, k, ok, s.ok)
+					if answer, _ := b.Allow(t0, k); (answer == Yes) != s.ok {
+						t.Errorf("step %d: after %v allowed: %v; want %v", i, k, answer == Yes, s.ok)
 					}
 				}
 				if got, want := b.State(t0).Balance, max(s.tokens-float64(c.maxTokens)/2, 0); math.Abs(got-want) > 1e-9 {

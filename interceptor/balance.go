@@ -46,7 +46,9 @@ type empty struct{}
 
 func (empty) Observe(time.Time, budget.Event) {}
 
-func (empty) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) { return nil, false }
+func (empty) Allow(time.Time, budget.Cause) (budget.Answer, func(time.Time, budget.End)) {
+	return budget.No, nil
+}
 
 func (empty) State(time.Time) budget.State { return budget.State{} }
 
@@ -56,29 +58,31 @@ func (b *balance) Observe(now time.Time, e budget.Event) {
 	b.budget.Observe(now, e)
 }
 
-// Allow implements [budget.Budget]. It counts the permits.
-func (b *balance) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+// Allow implements [budget.Budget]. It counts the permits. A call that waits asks often, so only a No counts as refused.
+func (b *balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended func(time.Time, budget.End)) {
 	b.of.table.touch(b)
 	b.out.Add(1)
 	defer func() {
-		if !ok { // refused, or a user's budget has panicked
+		if a != budget.Yes {
 			b.out.Add(-1)
+		}
+		if a == budget.No { // or a user's budget has panicked
 			b.counts.refused.Add(1)
 		}
 	}()
-	inner, ok := b.budget.Allow(now, c)
-	if !ok {
-		return nil, false
+	a, inner := b.budget.Allow(now, c)
+	if a != budget.Yes {
+		return a, nil
 	}
-	return func(now time.Time, how budget.End) {
+	return a, func(now time.Time, how budget.End) {
 		defer b.out.Add(-1)
-		if how != budget.EndUnsent {
+		if how != budget.EndUnsent && c != budget.CauseReconnected {
 			b.counts.granted.Add(1)
 		}
 		if inner != nil {
 			inner(now, how)
 		}
-	}, true
+	}
 }
 
 // timeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, if time adds nothing, or for a budget

@@ -126,6 +126,9 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 	})
 }
 
+// notFoundError says that the server answers, which fills no bucket: not everything fails.
+func notFoundError() error { return status.Error(codes.NotFound, "no such order") }
+
 // A call whose balance leaves while its attempt runs is paid for by it. Later calls have a full one, and the counts are those of both.
 func TestBudgetsHeldByACall(t *testing.T) {
 	t.Parallel()
@@ -146,6 +149,7 @@ func TestBudgetsHeldByACall(t *testing.T) {
 		}
 		close(goOn)
 		time.Sleep(time.Second)
+		s.call(1, notFoundError)
 		s.call(1, refuse)
 		if b := s.of(1); b == nil || b.Granted != 6 || b.Refused != 0 || attempts.Load() != 4 {
 			t.Errorf("%+v after %d attempts; want 3 granted to each call", b, attempts.Load())
@@ -174,6 +178,7 @@ func TestWithBudget_None(t *testing.T) {
 			s.call(1, succeed)
 		}()
 		panics = false
+		s.call(1, notFoundError)
 		s.call(1, refuse)
 		if b := s.of(1); b == nil || b.Granted != 0 || b.Refused != 1 {
 			t.Errorf("%+v; want a retry refused", b)

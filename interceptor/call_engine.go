@@ -6,6 +6,7 @@ package interceptor
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type engineState struct {
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
 	connecting bool          // observers know that this attempt waits for a connection
+	lastPeer   net.Addr      // the backend of the attempt that ended last; nil: none, or no observer asks for it
 }
 
 // deciding reports whether the engine has started.
@@ -36,6 +38,7 @@ func (c *call) deciding() bool { return c.engineState != nil }
 // stream is nil for a unary call.
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine(new(engineState))
+	c.set.ServerStreams = stream != nil && stream.ServerStreams
 	switch {
 	case stream == nil:
 	case stream.ClientStreams:
@@ -81,7 +84,7 @@ func (c *call) prepareEngine(state *engineState) {
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
 	s.Method = c.entry.responses
-	s.Connect = c.connectWait()
+	s.Outage = c.outageWait()
 }
 
 // inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
@@ -89,14 +92,17 @@ func (c *call) prepareEngine(state *engineState) {
 const inboundShare = 0.75
 
 // connectWait returns how the call waits for a connection before an extra attempt.
-func (c *call) connectWait() attempts.ConnectWait {
-	if waits, says := c.saysWaitForReady(); says {
-		return attempts.ConnectWait{FailFast: !waits}
+func (c *call) outageWait() attempts.OutageWait {
+	waits, says := c.saysWaitForReady()
+	if says && !waits {
+		return attempts.OutageWait{FailFast: true}
 	}
-	wait := c.entry.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait}
+	is := attempts.OutageWait{Longest: c.entry.policy.MaxConnectionWait(), ByGRPC: says}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
-		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+		is.Longest = min(is.Longest, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+	}
+	if c.flags&optional != 0 {
+		is.Longest, is.FailFast = 0, !says
 	}
 	return is
 }
@@ -134,6 +140,7 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	}
 	step := c.engine.Ended(a.number, r, now)
 	a.slow = c.engine.EndedSlow()
+	c.lastPeer = a.report.peer.Addr
 	return step
 }
 

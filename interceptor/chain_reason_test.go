@@ -116,6 +116,7 @@ func endings() []ending {
 			synctest.Wait()
 		}), policy.ReasonTooManyWaiting, true},
 		{"no permit", broke, []interceptor.Option{interceptor.WithBudget("", forAll(&purse{}))}, answering(unavailable), policy.ReasonBudgetExhausted, true},
+		{"while everything fails", broke, []interceptor.Option{interceptor.WithBudget("", forAll(laterBudget{}))}, answering(unavailable), policy.ReasonFailingEverywhere, true},
 		{"in the first attempt", limited, nil, answering(testserver.Hang()), policy.ReasonDeadlineExceeded, false},
 		{"in the second attempt", limited, nil, answering(unavailable.Times(1), testserver.Hang()), policy.ReasonDeadlineExceeded, true},
 		{"in the second attempt", retries, nil, cancelled, policy.ReasonCancelled, false},

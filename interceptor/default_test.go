@@ -88,7 +88,7 @@ func TestDefault_Budget(t *testing.T) {
 			_, _ = s.call(t.Context(), get)
 		}
 		budgets := s.retrier.State().Budgets
-		if len(budgets) != 1 || budgets[0].Kind != "bucket" || budgets[0].Refused == 0 || s.Count(get) > 15 {
+		if len(budgets) != 1 || budgets[0].Kind != "bucket" || s.Count(get) > 15 {
 			t.Errorf("%d requests for 10 calls, budgets %+v; want the default bucket to bound them", s.Count(get), budgets)
 		}
 	})
@@ -104,7 +104,7 @@ func TestDefault_PerAttemptTimeout(t *testing.T) {
 		"200 ms": {200 * ms, 2, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playDefault(t, interceptor.DefaultPolicy{Idempotent: []string{get}, PerAttemptTimeout: row.limit}, func(t *testing.T, s scene) {
+			playDefault(t, interceptor.DefaultPolicy{Idempotent: []string{get}, RetryPolicy: policy.RetryPolicy{PerAttemptTimeout: row.limit}}, func(t *testing.T, s scene) {
 				knowLatency(s.retrier, s.conn)
 				s.connect()
 				s.On(get, testserver.Hang().Times(1), text("done"))
@@ -123,9 +123,9 @@ func TestDefault_PerAttemptTimeout(t *testing.T) {
 func TestDefault_State(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
-	r := testkit.Must(interceptor.Default(interceptor.DefaultPolicy{Idempotent: []string{get}, PerAttemptTimeout: 1234567 * time.Nanosecond}, withJournal(j)))(t)
+	r := testkit.Must(interceptor.Default(interceptor.DefaultPolicy{Idempotent: []string{get}, RetryPolicy: policy.RetryPolicy{PerAttemptTimeout: 1234567 * time.Nanosecond}}, withJournal(j)))(t)
 	is := r.State().Policies
-	if is.Source() != "interceptor.Default" || is.Hash() == "" {
+	if is.Source() != "policy.New" || is.Hash() == "" {
 		t.Errorf("source %q, hash %q; want that of a file", is.Source(), is.Hash())
 	}
 	for method, safe := range map[string]bool{get: true, create: false} {
@@ -165,17 +165,16 @@ func TestDefault_Refused(t *testing.T) {
 		{names(""), quiet, `interceptor: DefaultPolicy.Idempotent[0]: ""` + form},
 		{names("//GetOrder"), quiet, `interceptor: DefaultPolicy.Idempotent[0]: "//GetOrder"` + form},
 		{names("/a.B/C/D"), quiet, `interceptor: DefaultPolicy.Idempotent[0]: "/a.B/C/D"` + form},
-		{names(get, list, get), quiet, `interceptor: DefaultPolicy.Idempotent[2]: "` + get + `": is there twice, first at 0`},
-		{interceptor.DefaultPolicy{PerAttemptTimeout: -time.Second}, quiet, "interceptor: DefaultPolicy.PerAttemptTimeout: -1s: must be positive, or 0 for no limit"},
+		{names(get, list, get), quiet, `interceptor: policy.New: methodConfig[1].name[2]: "` + get + `": is named by methodConfig[1].name[0] too; only one entry may have it`},
 		{
-			interceptor.DefaultPolicy{PerAttemptTimeout: time.Second, OnAttemptTimeout: "retry"},
+			interceptor.DefaultPolicy{RetryPolicy: policy.RetryPolicy{PerAttemptTimeout: -time.Second}},
 			quiet,
-			`interceptor: DefaultPolicy.OnAttemptTimeout: "retry": must be "HEDGE" or "RETRY"`,
+			`interceptor: policy.New: methodConfig[0].retryPolicy.perAttemptTimeout: "-1s": must be more than 0s`,
 		},
 		{
-			interceptor.DefaultPolicy{OnAttemptTimeout: "RETRY"},
+			interceptor.DefaultPolicy{RetryPolicy: policy.RetryPolicy{MaxAttempts: 1}},
 			quiet,
-			`interceptor: DefaultPolicy.OnAttemptTimeout: "RETRY": has no effect without PerAttemptTimeout: set that, or leave this out`,
+			"interceptor: policy.New: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2, since it counts the first attempt; for one attempt leave the policy out",
 		},
 		{interceptor.DefaultPolicy{}, nil, "interceptor: New: option 0 is nil"},
 	} {
@@ -221,7 +220,7 @@ const list = "/acme.orders.v1.OrderService/ListOrders"
 func TestDefault_FirstCallHangs(t *testing.T) {
 	for onTimeout, want := range map[string]int{"": 1, "HEDGE": 1, "RETRY": 2} {
 		t.Run(onTimeout, func(t *testing.T) {
-			p := interceptor.DefaultPolicy{Idempotent: []string{get}, PerAttemptTimeout: 300 * ms, OnAttemptTimeout: onTimeout}
+			p := interceptor.DefaultPolicy{Idempotent: []string{get}, RetryPolicy: policy.RetryPolicy{PerAttemptTimeout: 300 * ms, OnAttemptTimeout: onTimeout}}
 			playDefault(t, p, func(t *testing.T, s scene) {
 				s.On(get, testserver.Hang().Times(1), text("second"))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)

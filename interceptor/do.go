@@ -7,12 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	"github.com/stagger-go/stagger/internal/policyfile/lookup"
 )
 
 // Do runs f as a call of a method, "/service/method", that isn't a gRPC call of a connection with this Retrier: a call of connect-go, an HTTP
@@ -38,7 +37,7 @@ func (r *Retrier) Do(ctx context.Context, method string, f func(ctx context.Cont
 	}
 	var u unary
 	u.retrier, u.method, u.inSequence = r, method, true
-	u.doTarget, _ = lookup.Split(method)
+	u.doTarget, _, _ = strings.Cut(method[1:], "/")
 	var statusOf func(error) *status.Status
 	for _, o := range opts {
 		switch o := o.(type) {

@@ -72,14 +72,14 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// errHTTP is an error without a gRPC status.
-type errHTTP int
+// httpError is an error without a gRPC status.
+type httpError int
 
-func (e errHTTP) Error() string { return fmt.Sprint("HTTP ", int(e)) }
+func (e httpError) Error() string { return fmt.Sprint("HTTP ", int(e)) }
 
 // unavailable gives 503 the status of a server that asks for a delay of two seconds, and leaves other errors alone.
 func unavailable(err error) *status.Status {
-	if !errors.Is(err, errHTTP(503)) {
+	if !errors.Is(err, httpError(503)) {
 		return nil
 	}
 	st, _ := status.New(codes.Unavailable, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Second)})
@@ -98,14 +98,14 @@ func TestDo_Errors(t *testing.T) {
 	}{
 		"a status":                         {method: getStock, err: status.Error(codes.Unavailable, ""), runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
 		"another code":                     {method: getStock, err: status.Error(codes.NotFound, ""), runs: 1, reason: "non_retryable", code: codes.NotFound},
-		"no status":                        {method: getStock, err: errHTTP(503), runs: 1, reason: "non_retryable", code: codes.Unknown},
-		"a status by StatusOf":             {method: getStock, err: errHTTP(503), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
-		"none by StatusOf":                 {method: getStock, err: errHTTP(400), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 1, reason: "non_retryable", code: codes.Unknown},
+		"no status":                        {method: getStock, err: httpError(503), runs: 1, reason: "non_retryable", code: codes.Unknown},
+		"a status by StatusOf":             {method: getStock, err: httpError(503), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
+		"none by StatusOf":                 {method: getStock, err: httpError(400), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 1, reason: "non_retryable", code: codes.Unknown},
 		"a method that isn't idempotent":   {method: takeStock, err: status.Error(codes.Unavailable, ""), runs: 1, reason: "not_idempotent", code: codes.Unavailable},
 		"a call that is":                   {method: takeStock, err: status.Error(codes.Unavailable, ""), opts: []grpc.CallOption{interceptor.Idempotent()}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
 		"a method without a policy":        {method: "/acme.other.v1.Service/Get", err: status.Error(codes.Unavailable, ""), runs: 1, reason: "non_retryable", code: codes.Unavailable},
 		"MaxAttempts":                      {method: getStock, err: status.Error(codes.Unavailable, ""), opts: []grpc.CallOption{interceptor.MaxAttempts(2)}, runs: 2, reason: "attempts_exhausted", code: codes.Unavailable},
-		"a wrapped error of io, by status": {method: getStock, err: fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, errHTTP(503)), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
+		"a wrapped error of io, by status": {method: getStock, err: fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, httpError(503)), opts: []grpc.CallOption{interceptor.StatusOf(unavailable)}, runs: 3, reason: "attempts_exhausted", code: codes.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestDo_ServerDelay(t *testing.T) {
 		var second time.Duration
 		err := doer(t, policy.RetryPolicy{}).Do(limited(t), getStock, func(ctx context.Context) error {
 			if n, _ := interceptor.AttemptFromContext(ctx); n == 1 {
-				return errHTTP(503)
+				return httpError(503)
 			}
 			second = time.Since(began)
 			return nil

@@ -75,7 +75,9 @@ type Event struct {
 	Elapsed time.Duration // in Attempt and CallEnd; in Decision and Sent after [Event.Slow], since the attempt's start
 	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
 	Err     error         // nil after OK, or if the attempt still runs; gRPC's error in Attempt, the error for the caller in CallEnd
-	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it
+	// Peer is the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it. In CallEnd, it is the
+	// backend of the last attempt; nil also if the first attempt succeeded.
+	Peer net.Addr
 
 	// The decision. If WillRetry is true, another attempt follows after Delay, and Reason is retry or hedge. Otherwise Reason says why no
 	// attempt follows. In mode OBSERVE, no attempt follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after
@@ -83,11 +85,16 @@ type Event struct {
 	WillRetry bool
 	Reason    policy.Reason
 	Delay     time.Duration // in CallEnd, the sum of the call's waits without a running attempt
-	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
+	Pushback  string        // the delay's source: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after", "verdict" (a classifier's)
 	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
+	// ForAnswer says in Decision that all attempts at the target fail, so that the next one isn't sent after Delay, but waits for an answer to
+	// another one. Sent follows if it is sent. In CallEnd, ForAnswer says that the call has waited so.
+	ForAnswer bool
+
 	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a
-	// quarter of the call's time. A stream's attempt is measured until its first message. An attempt that no server has seen isn't slow. In
+	// quarter of the call's time. A stream's attempt is measured until its first message. The silence of a server stream isn't slow by a
+	// quarter of the call's time, since a watch may be quiet, nor at all with [Resume]. An attempt that no server has seen isn't slow. In
 	// CallEnd it says that one of the call's attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
 	SlowAttempt bool
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/faults"
-	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -183,9 +183,14 @@ func (tr trouble) retriedCalls(t *testing.T, mode policy.Mode) (n int) {
 		}
 		calls.Wait()
 		for _, e := range s.decisions {
-			follows := e.WillRetry || e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge || e.Reason == policy.ReasonBudgetExhausted
+			follows := e.WillRetry || e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge || e.Reason == policy.ReasonBudgetExhausted || e.Reason == policy.ReasonFailingEverywhere
 			if e.Attempt == 1 && follows {
 				n++
+			}
+		}
+		for _, e := range s.calls {
+			if e.Attempt == 1 && e.Reason == policy.ReasonFailingEverywhere && e.Delay > 0 { // it has waited: there are two decisions
+				n--
 			}
 		}
 	})

@@ -154,7 +154,7 @@ func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list [
 func (c *call) decisionEvent(step *attempts.Step, ended *attempt, err error) Event {
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
 	e.WillRetry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
-	e.Answers = answersOf(d.Reason, &step.Answers)
+	e.Answers, e.ForAnswer = answersOf(d.Reason, &step.Answers), d.ForAnswer
 	if ended != nil && ended.number == step.Decided {
 		e.Peer = ended.report.peer.Addr
 	}
@@ -184,8 +184,12 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		e.Elapsed = clock.Now() - c.start
 		e.Delay = end.Waited
 		e.Hedges = end.Hedges
+		e.ForAnswer = end.ForAnswer
 		e.SlowAttempt = end.Slow || c.slowAtOnce
 		e.OuterRetry = outerRetry
+		if c.deciding() {
+			e.Peer = c.lastPeer
+		}
 		c.retrier.notify(c.ctx, e, tellCall)
 	}
 }

@@ -96,14 +96,13 @@ func (b panickingBudget) Observe(now time.Time, e budget.Event) {
 	}
 }
 
-func (b panickingBudget) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+func (b panickingBudget) Allow(now time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	b.world.blame("allow")
-	ended, ok = b.purse.Allow(now, c)
-	inner := ended
-	return func(now time.Time, how budget.End) {
+	answer, inner := b.purse.Allow(now, c)
+	return answer, func(now time.Time, how budget.End) {
 		inner(now, how)
 		b.world.blame("%s", map[budget.End]string{budget.EndUnsent: "unsent", budget.EndFailed: "failed", budget.EndHelped: "helped"}[how])
-	}, ok
+	}
 }
 
 func (p *panics) options(watched bool) []interceptor.Option {

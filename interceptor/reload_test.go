@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // budgeted has one budget, orders, for all retries.
@@ -33,12 +36,22 @@ func bucketOf(n float64) spec.Budget {
 	return spec.Budget{Config: b}
 }
 
-// exhaust makes calls until the budget refuses.
+// answers makes a call that is answered NOT_FOUND: not everything fails.
+func (s scene) answers(t *testing.T) {
+	t.Helper()
+	s.On(get, testserver.Fail(codes.NotFound))
+	_, _ = s.call(t.Context(), get)
+	s.On(get, down())
+}
+
+// exhaust makes calls until the budget refuses, while others are answered.
 func (s scene) exhaust(t *testing.T) {
 	t.Helper()
 	s.On(get, down())
 	for range 100 {
-		if _, err := s.call(t.Context(), get); reasonOf(err) == policy.ReasonBudgetExhausted {
+		_, err := s.call(t.Context(), get)
+		s.answers(t)
+		if reasonOf(err) == policy.ReasonBudgetExhausted {
 			return
 		}
 	}

@@ -138,6 +138,7 @@ methodConfig:
 				s.On(get, down())
 				for range 4 {
 					_, _ = s.call(t.Context(), get)
+					s.answers(t)
 				}
 				time.Sleep(row.before)
 				_, err := s.call(t.Context(), get)

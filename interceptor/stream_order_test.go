@@ -187,7 +187,7 @@ type withoutHeaders struct {
 	finish func(error)
 }
 
-func (w *withoutHeaders) Header() (metadata.MD, error) { return nil, nil }
+func (w *withoutHeaders) Header() (headers metadata.MD, err error) { return headers, err }
 
 func (w *withoutHeaders) SendMsg(any) error { return nil }
 

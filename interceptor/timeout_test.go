@@ -58,12 +58,18 @@ func (p *purse) Observe(_ time.Time, e budget.Event) {
 	}
 }
 
-func (p *purse) Allow(_ time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+func (p *purse) Allow(_ time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = append(p.asked, map[budget.Cause]string{budget.CauseFailure: "failure", budget.CauseSlow: "slow"}[c])
+	p.asked = append(p.asked, map[budget.Cause]string{budget.CauseFailure: "failure", budget.CauseSlow: "slow", budget.CauseReconnected: "reconnected"}[c])
+	if c == budget.CauseReconnected {
+		return budget.Yes, nil
+	}
 	p.grants--
-	return p.ended, p.grants >= 0
+	if p.grants < 0 {
+		return budget.No, nil
+	}
+	return budget.Yes, p.ended
 }
 
 func (p *purse) ended(_ time.Time, how budget.End) {

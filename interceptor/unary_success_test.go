@@ -52,10 +52,10 @@ type stuck struct{ asked, release chan struct{} }
 
 func (s stuck) Observe(time.Time, budget.Event) {}
 
-func (s stuck) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) {
+func (s stuck) Allow(time.Time, budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	s.asked <- struct{}{}
 	<-s.release
-	return nil, false
+	return budget.No, nil
 }
 
 // A call that holds its lock, because a budget doesn't answer it, holds up no call that succeeds.

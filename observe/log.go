@@ -31,44 +31,60 @@ import (
 
 // Slog logs these events:
 //
-//   - a retry or a hedge that is sent, at level info: silent retries hide faults
-//   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
+//   - a retry or a hedge that is sent, at level info: silent retries hide faults. [EveryRetry] logs all of them
+//   - a failed call that was retried, or whose retry was refused, at level warn, with the reason and the backend of its last attempt
 //   - a call that its deadline has ended, or that the service failed with a code that is not retried, at level warn
 //   - a call that its caller has cancelled while an attempt was slow, at level info
-//   - a call that succeeded after retries or hedges, at level info
-//   - for each minute that begins with a slow attempt, the backends at which more than a fifth were, at level warn: "attempts at
-//     10.0.0.3:7002 were slow: 37 of 120, at others 1 of 240"
+//   - for each minute that begins with a slow or failed attempt, the backends at which more than a fifth were slow or failed, at level
+//     warn: "attempts at 10.0.0.3:7002 were slow: 37 of 120, at others 1 of 240", and "attempts at 10.0.0.3:7002 failed: 268 of 268
+//     (UNAVAILABLE), at others 0 of 769"
 //   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
 //   - a mode set by hand, at level info; at level warn if it prevents retries
 //   - a change of the policies, at level info, with the first ten settings that have changed, such as "maxAttempts of GetOrder 3 → 2"
 //   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
-// Calls that succeed at the first attempt are not logged. Neither are other calls that the caller has cancelled, calls that failed because
+// Calls that succeed are not logged, but for their retries. Neither are other calls that the caller has cancelled, calls that failed because
 // of the request, such as NOT_FOUND, and calls whose server has forbidden a retry (pushback_stop): that server, or a service below it, logs
 // the failure. For each message, method and reason, the first line is written at once. While such events continue, one line every ten
 // seconds has the number of suppressed lines, in the field more. Methods beyond the first hundred count together, as "other". Fields:
-// method, target, attempt or attempts, code, reason, commit, answers, delay or waited, elapsed, budget, pushback, mode unless it is
+// method, target, attempt or attempts, peer, code, reason, commit, answers, delay or waited, elapsed, budget, pushback, mode unless it is
 // ENFORCE, slow if an attempt was, error; source, hash, changes; from, to, service, by; more. Durations are strings with a unit, such as
 // 120ms. A hedge that follows a slow attempt has the code SLOW. The line of a retry has at most 200 bytes of an error's text, other lines
 // 1,024.
 //
 // Slog(nil) returns an observer without functions, which [interceptor.WithObserver] refuses.
-func Slog(l *slog.Logger) interceptor.Observer {
+func Slog(l *slog.Logger, options ...LogOption) interceptor.Observer {
 	if l == nil {
 		return interceptor.Observer{}
 	}
-	return observer(l.Log)
+	return observer(l.Log, options)
 }
 
-// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware. For a nil logger, see [Slog].
-func Log(l logging.Logger) interceptor.Observer {
+// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware, and with the conventions of its package logging. One
+// query then finds the lines of both libraries:
+//
+//   - Each line has protocol and grpc.component, and the fields that logging.InjectFields has put into the call's context.
+//   - The fields method, code and error are grpc.service and grpc.method (as in OrderService and GetOrder), grpc.code (as in Unavailable),
+//     and grpc.error. A hedge that follows a slow attempt has the code SLOW. Other fields are those of [Slog].
+//
+// The lines that count suppressed ones, and those about backends, belong to no call, so they have no fields of a context. For a nil logger,
+// see [Slog].
+func Log(l logging.Logger, options ...LogOption) interceptor.Observer {
 	if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return interceptor.Observer{}
 	}
 	return observer(func(ctx context.Context, level slog.Level, message string, fields ...any) {
-		l.Log(ctx, logging.Level(level), message, fields...) // both have the same numeric levels
-	})
+		l.Log(ctx, logging.Level(level), message, middlewareFields(ctx, fields)...) // both have the same numeric levels
+	}, options)
+}
+
+// LogOption configures [Slog] and [Log].
+type LogOption struct{ apply func(*logger) }
+
+// EveryRetry logs every retry and every hedge. By default, only the first of ten seconds has a line, and the others are counted.
+func EveryRetry() LogOption {
+	return LogOption{func(l *logger) { l.everyRetry = true }}
 }
 
 // longestError bounds the bytes of an error's text in a line: a server may send megabytes.
@@ -82,11 +98,17 @@ type logger struct {
 	write func(ctx context.Context, level slog.Level, message string, fields ...any)
 	limit limit
 
-	slowness slowness
+	everyRetry bool
+	trouble    trouble
 }
 
-func observer(write func(context.Context, slog.Level, string, ...any)) interceptor.Observer {
+func observer(write func(context.Context, slog.Level, string, ...any), options []LogOption) interceptor.Observer {
 	l := &logger{write: write, limit: limit{topics: map[topic]uint{}}}
+	for _, option := range options {
+		if option.apply != nil {
+			option.apply(l)
+		}
+	}
 	return interceptor.Observer{
 		Attempt:  l.attempt,
 		Decision: l.decision,
@@ -156,7 +178,7 @@ func (l *logger) sent(ctx context.Context, e interceptor.Event) {
 }
 
 func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message string) {
-	if !l.admit(topic{message, e.Method, e.Reason}, slog.LevelInfo) {
+	if !l.everyRetry && !l.admit(topic{message, e.Method, e.Reason}, slog.LevelInfo) {
 		return
 	}
 	fields := append(make([]any, 0, 20), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
@@ -215,25 +237,21 @@ func answersRequest(code codes.Code) bool {
 }
 
 func (l *logger) call(ctx context.Context, e interceptor.Event) {
-	if e.Reason == policy.ReasonPushbackStop || e.Attempt < 2 && e.Delay == 0 && !troubled(e) {
+	if e.Err == nil || e.Reason == policy.ReasonPushbackStop || e.Attempt < 2 && e.Delay == 0 && !troubled(e) {
 		return
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"
-	switch {
-	case e.Reason == policy.ReasonCancelled && e.SlowAttempt:
+	if e.Reason == policy.ReasonCancelled && e.SlowAttempt {
 		level, message = slog.LevelInfo, "stagger: call cancelled while it was slow"
-	case e.Err != nil:
-	case e.Attempt > 1+e.Hedges:
-		level, message = slog.LevelInfo, "stagger: call succeeded after retries"
-	default:
-		level, message = slog.LevelInfo, "stagger: call succeeded after hedges"
 	}
 	if !l.admit(topic{message, e.Method, e.Reason}, level) {
 		return
 	}
-	fields := append(make([]any, 0, 24),
-		"method", e.Method, "target", e.Target, "attempts", e.Attempt, "code", codename.Of(e.Code),
-		"reason", string(e.Reason), "elapsed", e.Elapsed.String(), "waited", e.Delay.String())
+	fields := append(make([]any, 0, 26), "method", e.Method, "target", e.Target, "attempts", e.Attempt)
+	if e.Peer != nil {
+		fields = append(fields, "peer", e.Peer.String())
+	}
+	fields = append(fields, "code", codename.Of(e.Code), "reason", string(e.Reason), "elapsed", e.Elapsed.String(), "waited", e.Delay.String())
 	fields = withMode(fields, e.Mode)
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
 		fields = append(fields, "budget", e.Budget)
@@ -247,8 +265,6 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	if text := e.Answers.String(); text != "" {
 		fields = append(fields, "answers", text)
 	}
-	if e.Err != nil {
-		fields = append(fields, "error", document.Bounded(e.Err.Error(), longestError))
-	}
+	fields = append(fields, "error", document.Bounded(e.Err.Error(), longestError))
 	l.write(ctx, level, message, fields...)
 }

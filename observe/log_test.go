@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/timeout"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -116,12 +119,9 @@ func TestSlog(t *testing.T) {
 	}{
 		"success at once logs nothing":          {[]testserver.Step{testserver.OK()}, nil},
 		"failure for good at once logs nothing": {[]testserver.Step{testserver.Fail(codes.NotFound)}, nil},
-		"a retry, and the success that it led to": {
+		"a retry; not the success that it led to": {
 			[]testserver.Step{down, testserver.OK()},
-			[]string{
-				"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms " + full,
-				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=2 code=OK reason=succeeded elapsed=100ms waited=100ms",
-			},
+			[]string{"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms " + full},
 		},
 		"pushback that stops the call": {[]testserver.Step{down.Pushback("-1")}, nil}, // its sender logs it
 
@@ -130,7 +130,6 @@ func TestSlog(t *testing.T) {
 			[]string{
 				"level=INFO msg=\"stagger: hedge\" " + method + "attempt=1 code=SLOW delay=100ms",
 				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 peer=bufconn code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms " + full,
-				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=3 code=OK reason=succeeded elapsed=1.1s waited=0s slow=true",
 			},
 		},
 	} {
@@ -142,6 +141,110 @@ func TestSlog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A call that failed is logged with the backend of its last attempt, also if that ended with the call.
+func TestSlog_CallFailedPeer(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string][]testserver.Step{
+		"each attempt failed": {testserver.Fail(codes.Unavailable, "disk full")},
+		"the service hangs":   {testserver.Hang()},
+		"no retry":            {testserver.Fail(codes.Internal, "disk full")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, line, _ := strings.Cut(logged(t, script...), `msg="stagger: call failed"`)
+			if !strings.Contains(line, " peer=bufconn ") {
+				t.Errorf("call failed: %s; want its peer", line)
+			}
+		})
+	}
+}
+
+// By default, the first retry of ten seconds has a line of its own, and with EveryRetry each.
+func TestSlog_EveryRetry(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		options []observe.LogOption
+		want    int
+	}{"default": {nil, 1}, "every retry": {[]observe.LogOption{observe.EveryRetry(), {}}, 7}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var out synced
+				o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)), row.options...)
+				for range 7 {
+					o.Sent(t.Context(), interceptor.Event{Method: "/S/Get", WillRetry: true, Reason: policy.ReasonRetry})
+				}
+				if got := out.take(); strings.Count(got, "stagger: retry") != row.want {
+					t.Errorf("logged %s; want %d lines", got, row.want)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// middlewareConn is the connection of docs/works-with.md: go-grpc-middleware's interceptors come first, so that they see calls.
+func middlewareConn(target string, retrier *interceptor.Retrier, logger logging.Logger, transport []grpc.DialOption) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(target, slices.Concat(
+		[]grpc.DialOption{grpc.WithChainUnaryInterceptor(
+			timeout.UnaryClientInterceptor(2*time.Second), // of the call: one deadline for all its attempts
+			logging.UnaryClientInterceptor(logger),        // a line for each call
+		)},
+		retrier.DialOptions(), // with observe.Log(logger): a line for retries, and for calls that fail
+		transport,
+	)...)
+	return conn, err
+}
+
+// A query for the lines of go-grpc-middleware's own interceptor finds those of Log, too.
+func TestLog_MiddlewareFields(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards lines
+		lines := map[string]map[string]any{}
+		logger := logging.LoggerFunc(func(_ context.Context, level logging.Level, msg string, fields ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			line := map[string]any{"level": level}
+			for i := logging.Fields(fields).Iterator(); i.Next(); {
+				key, value := i.At()
+				if _, twice := line[key]; twice {
+					t.Errorf("%s: %s is there twice", msg, key)
+				}
+				line[key] = value
+			}
+			if lines[msg] == nil { // else it counts suppressed ones
+				lines[msg] = line
+			}
+		})
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+		retrier := testkit.Must(interceptor.New(set, interceptor.WithObserver(observe.Log(logger))))(t)
+		srv := testserver.Start(t)
+		srv.On("*", testserver.Fail(codes.Unavailable, "disk full"))
+		conn := testkit.Must(middlewareConn(srv.Target(), retrier, logger, srv.DialOptions()))(t)
+		defer conn.Close()
+		ctx := logging.InjectFields(t.Context(), logging.Fields{"order", 17, "grpc.component", "server"})
+		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+		time.Sleep(2 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		theirs := lines["finished call"]
+		ours := lines["stagger: call failed"]
+		for _, key := range []string{"protocol", "grpc.component", "grpc.service", "grpc.method", "grpc.code", "grpc.error", "order"} {
+			if theirs[key] == nil || theirs[key] != ours[key] {
+				t.Errorf("%s: %v; in a line of go-grpc-middleware %v", key, ours[key], theirs[key])
+			}
+		}
+		if theirs["level"] == nil || lines["stagger: policy warning"] != nil {
+			t.Errorf("a call has no deadline: %v", lines["stagger: policy warning"])
+		}
+		code, summary := lines["stagger: retry"]["grpc.code"], lines["stagger: attempts at bufconn failed: 3 of 3 (UNAVAILABLE)"]
+		if code != "Unavailable" || summary["grpc.component"] != "client" {
+			t.Errorf("a retry has the code %v; lines %v", code, lines)
+		}
+	})
 }
 
 // A call that ended because answers were slow is logged with these.
@@ -197,7 +300,7 @@ func TestSlogModes(t *testing.T) {
 		}},
 		"off": {policy.ModeOff, down, []string{
 			`level=WARN msg="stagger: mode set" from=ENFORCE to=OFF`,
-			`level=WARN msg="stagger: call failed" ` + method + `attempts=1 code=UNAVAILABLE reason=mode_off elapsed=0s waited=0s mode=OFF error="rpc error: code = Unavailable desc = down"`,
+			`level=WARN msg="stagger: call failed" ` + method + `attempts=1 peer=bufconn code=UNAVAILABLE reason=mode_off elapsed=0s waited=0s mode=OFF error="rpc error: code = Unavailable desc = down"`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +382,7 @@ func TestSlog_JSONDurations(t *testing.T) {
 	var out synced
 	o := observe.Slog(slog.New(slog.NewJSONHandler(&out, nil)))
 	o.Sent(t.Context(), interceptor.Event{Attempt: 1, Code: codes.Unavailable, Reason: policy.ReasonRetry, Delay: 120 * time.Millisecond})
-	o.CallEnd(t.Context(), interceptor.Event{Attempt: 2, Reason: policy.ReasonSucceeded, Elapsed: 1500 * time.Millisecond, Delay: 120 * time.Millisecond})
+	o.CallEnd(t.Context(), interceptor.Event{Attempt: 2, Code: codes.Unavailable, Err: context.Canceled, Elapsed: 1500 * time.Millisecond, Delay: 120 * time.Millisecond})
 	got := out.take()
 	for _, want := range []string{`"delay":"120ms"`, `"elapsed":"1.5s"`, `"waited":"120ms"`} {
 		if !strings.Contains(got, want) {

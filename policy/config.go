@@ -67,6 +67,7 @@ type RetryPolicy struct {
 	Jitter            backoff.Jitter
 	PerAttemptTimeout time.Duration
 	OnAttemptTimeout  string // "HEDGE" or "RETRY"
+	MessageTimeout    time.Duration
 	Budget            string
 	MaxPushback       time.Duration
 	PerCode           []PerCode
@@ -137,15 +138,18 @@ type Budget struct {
 	Throttle *budget.ThrottleConfig
 }
 
+// newSource is the source of the sets of New.
+const newSource = "policy.New"
+
 // New returns the policies of a config. It writes the config as a policy file, which [Set.String] returns, and parses that, so the checks and
 // their errors are those of [Parse]. The error is an [*Error], whose diagnostics name the fields as keys of the file:
-// methodConfig[1].retryPolicy.maxAttempts is MethodConfig[1].RetryPolicy.MaxAttempts.
+// methodConfig[1].retryPolicy.maxAttempts is MethodConfig[1].RetryPolicy.MaxAttempts. The set's source is "policy.New".
 func New(c Config) (*Set, error) {
 	text, err := write(c)
 	if err != nil {
 		return nil, err
 	}
-	set, err := Parse("", text)
+	set, err := Parse(newSource, text)
 	if wrong, ok := errors.AsType[*document.Error](err); ok {
 		for i := range wrong.Diagnostics { // the program has no lines of the file
 			wrong.Diagnostics[i].Line, wrong.Diagnostics[i].Column = 0, 0

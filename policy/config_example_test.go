@@ -73,5 +73,5 @@ func ExampleNew_error() {
 		RetryPolicy: &policy.RetryPolicy{MaxAttempts: 1},
 	}}})
 	fmt.Println(err)
-	// Output: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2, since it counts the first attempt; for one attempt leave the policy out
+	// Output: policy.New: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2, since it counts the first attempt; for one attempt leave the policy out
 }

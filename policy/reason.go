@@ -21,6 +21,7 @@ const (
 	ReasonNotProvenFast     Reason = "not_proven_fast"    // no attempt after a slow one: too few responses are known, or too many were slow
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // the maximum number of calls is waiting
+	ReasonFailingEverywhere Reason = "failing_everywhere" // all attempts at the target fail, and the call has waited for an answer, or doesn't
 	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the budget does not pay for another attempt
 	ReasonRetry             Reason = "retry"              // all checks passed
 	ReasonHedge             Reason = "hedge"              // all checks passed, and other attempts may still be running

@@ -22,7 +22,7 @@ import (
 
 // write returns a config as the text of a policy file, in JSON. The error has what can't be written as the file has it.
 func write(c Config) ([]byte, error) {
-	report := document.NewReport("")
+	report := document.NewReport(newSource)
 	var text bytes.Buffer
 	w := writer{report: report, text: &text}
 	w.value("", reflect.ValueOf(c))
@@ -98,7 +98,7 @@ func (w writer) object(path string, v reflect.Value, zeros bool) {
 func (w writer) field(path string, of reflect.Type, v reflect.Value) {
 	switch {
 	case of == reflect.TypeFor[MethodConfig]() && v.Type() == reflect.TypeFor[[]string]():
-		w.names(path, v.Interface().([]string))
+		w.names(path, v)
 	case path == "loadBalancingConfig":
 		text := v.String()
 		if !json.Valid([]byte(text)) {
@@ -122,9 +122,10 @@ func (w writer) list(path string, v reflect.Value) {
 }
 
 // names writes full names of methods.
-func (w writer) names(path string, names []string) {
+func (w writer) names(path string, names reflect.Value) {
 	w.text.WriteByte('[')
-	for i, name := range names {
+	for i := range names.Len() {
+		name := names.Index(i).String()
 		service, method := lookup.Split(name)
 		if name != "/" && (service == "" || name != "/"+service+"/"+method || strings.Contains(method, "/")) {
 			w.report.Errorf(fmt.Sprintf("%s[%d]", path, i), name, `must be "/service/method", "/service/" or "/"`)

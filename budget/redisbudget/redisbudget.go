@@ -201,23 +201,26 @@ func (b *leased) forTarget(target string) budget.Budget {
 func (b *leased) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e) }
 
 // Allow implements [budget.Budget]. What the process's own calls have earned pays first, then the lease.
-func (b *leased) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
-	ended, ok = b.local.Allow(now, c)
-	if ok {
-		return ended, true
+// While all attempts fail, the lease pays for nothing either: the bucket knows when calls may return.
+func (b *leased) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended func(time.Time, budget.End)) {
+	a, ended = b.local.Allow(now, c)
+	if a != budget.No {
+		return a, ended
 	}
 	cost := b.cost(c)
 	part, ok := b.lease.take(time.Now(), cost)
 	if !ok {
-		return nil, false
+		return budget.No, nil
 	}
-	return func(_ time.Time, how budget.End) { b.lease.giveBack(time.Now(), part, b.returned(cost, how)) }, true
+	return budget.Yes, func(_ time.Time, how budget.End) { b.lease.giveBack(time.Now(), part, b.returned(cost, how)) }
 }
 
 // cost returns the cost of an extra attempt, in millionths.
 func (b *leased) cost(c budget.Cause) int64 {
-	if c == budget.CauseFailure {
+	switch c {
+	case budget.CauseFailure, budget.CauseOvertaken, budget.CauseWaited:
 		return token
+	default:
 	}
 	return int64(math.Round(b.config.Bucket.SlowCost * token))
 }

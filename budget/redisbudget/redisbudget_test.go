@@ -77,8 +77,8 @@ func open(t *testing.T, p *pool, change func(*Config)) (*leased, func(budget.Cau
 	synctest.Wait()
 	b := pool.own
 	return b, func(c budget.Cause) bool {
-		_, ok := b.Allow(time.Now(), c)
-		return ok
+		answer, _ := b.Allow(time.Now(), c)
+		return answer == budget.Yes
 	}
 }
 
@@ -94,9 +94,9 @@ func TestBudget(t *testing.T) {
 		}
 		time.Sleep(hurry)
 		synctest.Wait()
-		ended, ok := b.Allow(time.Now(), retry)
-		if !ok || ask(retry) {
-			t.Fatalf("allowed: %v; want one from the lease", ok)
+		answer, ended := b.Allow(time.Now(), retry)
+		if answer != budget.Yes || ask(retry) {
+			t.Fatalf("allowed: %v; want one from the lease", answer == budget.Yes)
 		}
 		ended(time.Now(), budget.EndHelped) // which returns it
 		if s := b.State(time.Now()); s != (budget.State{Balance: 1, Capacity: 1}) {
@@ -536,4 +536,25 @@ func TestLease_Reports(t *testing.T) {
 	if len(seen) != 10 {
 		t.Errorf("%v; want 100 to 300 s", seen)
 	}
+}
+
+// While all attempts fail, the lease pays for no retry: calls wait for an answer, as with a bucket.
+func TestBudget_Outage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ask := open(t, &pool{answer: generous}, nil)
+		ask(retry)
+		time.Sleep(hurry)
+		synctest.Wait()
+		for range budget.AllFail {
+			b.Observe(time.Now(), budget.EventAttemptFailed)
+		}
+		if answer, _ := b.Allow(time.Now(), retry); answer != budget.Later {
+			t.Errorf("all fail: %v; want later", answer)
+		}
+		b.Observe(time.Now(), budget.EventAnswered)
+		first, _ := b.Allow(time.Now(), budget.CauseWaited)
+		if second, _ := b.Allow(time.Now(), budget.CauseWaited); first != budget.Yes || second != budget.Later {
+			t.Errorf("after an answer: %v, %v; want yes, later", first, second)
+		}
+	})
 }

@@ -224,13 +224,13 @@ func (f *fleet) read(ctx context.Context) (readings, error) {
 				r := reading{service: service, metric: name}
 				for _, label := range m.GetLabel() {
 					switch label.GetName() {
-					case "target", "grpc_target":
+					case "grpc_target":
 						r.target = f.serviceAt(label.GetValue())
-					case "method", "grpc_method":
+					case "grpc_method":
 						r.method = label.GetValue()
 					case "reason":
 						r.reason = label.GetValue()
-					case "code":
+					case "grpc_status":
 						r.code = label.GetValue()
 					}
 				}

@@ -70,7 +70,7 @@ func TestPrometheus_Success(t *testing.T) {
 	service := func(name, method string) string { return fmt.Sprintf("grpc_method=%q", names[name]+"/"+method) }
 	// since returns a rule's figure for a method, since the start instead of for five minutes.
 	since := func(rule alert, method string) float64 {
-		expr := regexp.MustCompile(`rate\((\w+)\{(.*?)\}\[5m\]\)`).ReplaceAllString(rule.Expr, "$1{$2,"+strings.TrimPrefix(method, "grpc_")+"}")
+		expr := regexp.MustCompile(`rate\((\w+)\{(.*?)\}\[5m\]\)`).ReplaceAllString(rule.Expr, "$1{$2,"+method+"}")
 		if expr == rule.Expr {
 			t.Fatalf("no rates in %s", expr)
 		}
@@ -169,13 +169,19 @@ rule_files: [%q]
 scrape_configs: [{job_name: shop, static_configs: [{targets: [%s]}]}]
 `
 
-// startPrometheus starts a Prometheus that scrapes the targets, on loopback and with data that are deleted after the test.
+// startPrometheus starts a Prometheus that scrapes the targets, with the shop's rules.
 func startPrometheus(ctx context.Context, t *testing.T, targets []string) scraper {
 	t.Helper()
 	rules, err := filepath.Abs("alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startPrometheusWith(ctx, t, rules, targets)
+}
+
+// startPrometheusWith starts a Prometheus that scrapes the targets, on loopback and with data that are deleted after the test.
+func startPrometheusWith(ctx context.Context, t *testing.T, rules string, targets []string) scraper {
+	t.Helper()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "prometheus.yml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, config, rules, strings.Join(targets, ", ")), 0o600); err != nil {

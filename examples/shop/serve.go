@@ -68,7 +68,7 @@ func serve(s setting) (err error) {
 		return err
 	}
 	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
-	retrier, err := interceptor.Watch(ctx, s.policy, otelstagger.WithMetrics(provider))
+	retrier, err := interceptor.Watch(ctx, s.policy, otelstagger.WithMetrics(provider, otelstagger.Backends()))
 	if err != nil {
 		return err
 	}

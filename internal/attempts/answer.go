@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
@@ -46,13 +48,18 @@ func (c *Call) noteAnswer(a *attempt, accepted bool, at time.Duration) {
 	}
 	took, left := c.took(a, at), c.timeLeft(a.began)
 	a.heard, a.heardIn = true, took
+	c.set.Budget.Observe(clock.Time(at), budget.EventAnswered)
+	m := c.set.Method
 	if c.awaited == Never || a.unmeasured {
+		if m != nil {
+			m.Recovered()
+		}
 		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
 	a.speed = c.limitsOf(a.number).SpeedOf(took)
-	if m := c.set.Method; m != nil {
-		m.Answered(at, evidence.Answer{Took: took, Speed: a.speed, Accepted: accepted})
+	if m != nil {
+		m.Answered(at, evidence.Answer{Began: c.timedFrom(a), Took: took, Speed: a.speed, Accepted: accepted})
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
@@ -81,6 +88,16 @@ func (c *Call) ownTimeout() time.Duration {
 // outlasted reports whether an attempt took longer than its own timeout, until its first message or its end.
 func (c *Call) outlasted(a *attempt, at time.Duration) bool {
 	return a.slow || c.took(a, at) > c.limitsOf(a.number).Fast
+}
+
+// quiet reports whether a stream's attempt has ended without a message, and nothing shows that one was late: the server of a watch may have
+// nothing to tell. A timeout of the attempt's own says that a message was expected, unless the stream is one that is resumed.
+func (c *Call) quiet(a *attempt, r *Result, is decision.Class) bool {
+	if !c.set.ServerStreams || a.heard || a.cancelled == outrun {
+		return false
+	}
+	timeout, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
+	return c.set.Resumes || timeout == 0 && !r.isAnswer(is)
 }
 
 // EndedSlow reports whether that is so of the attempt of the last call of Ended, and a server has seen it.
@@ -117,14 +134,14 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	return admitting.Other
 }
 
-// isAnswer reports whether a result is a server's answer to the request: OK, or an error that speaks of the request. Only answers show how
-// fast a method is, and that an extra attempt has helped. Any other error may be that of a server that fails every request, also an
-// INTERNAL or UNKNOWN that isn't retried.
+// isAnswer reports whether a result is a server's answer to the request: OK, an error that speaks of the request, or what a classifier
+// takes for "not yet". A reply in which it has found a failure is none. Only answers show how fast a method is, and that an extra attempt
+// has helped. Any other error may be that of a server that fails every request, also an INTERNAL or UNKNOWN that isn't retried.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
-	case r.Foreign:
+	case r.Foreign, r.FailsOK():
 		return false
-	case r.Err == nil:
+	case r.Err == nil, r.Again && r.Well:
 		return true
 	case r.Final, is.Retryable:
 		return false

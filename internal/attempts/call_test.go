@@ -193,43 +193,68 @@ const traces = `
 # retry: connection closed in the wait
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop closed → over closed, = 1 | F ( Wf ) R E-
 # inplace: connection closed when the reply that meant not yet is gone
-	0 start → send 1, wake 200; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360;
+	0 start → send 1, wake 200; 10 end 1 OK notyet → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360;
 	360 wake → cancel 2; 361 stop closed; 362 end 2 cut → over closed, = 0 | ( Wf ) ( Ws ) R F - E-
 # retry: an inner interceptor ends the attempt's context, and the call's goes on
 	0 start → send 1; 10 end 1 cut → (non_retryable), over non_retryable, = 1 | E-
 # retry: a reply that counts as a failure
-	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
+	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
+# retry grants=0: a reply that counts as a failure as the last word
+	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | F ( w ) E-
+# retry: a reply that means not yet
+	0 start → send 1; 10 end 1 OK notyet → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
+# retry: an error that means not yet
+	0 start → send 1; 10 end 1 NOT_FOUND notyet → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
 # retry grants=0: not yet as the last word
-	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | ( w ) E+
+	0 start → send 1; 10 end 1 OK notyet → (budget_exhausted), over budget_exhausted, = 1 | ( w ) E+
+# retry breaker: what a breaker is told
+	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 NOT_FOUND notyet → (retry), wake 170; 170 wake → send 3;
+	180 end 3 OK → over succeeded, = 3 | d:Unavailable F ( Wf ) - d:OK ( Wf ) + d:OK E+
 # retry connect=3000: waits for a connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected;
-	700 wake up → wake 2575; 2575 wake → send 2; 2585 end 2 OK → over succeeded, = 2 | ( ) E+
-# retry connect=3000: a short wait for a connection is followed by a short one
+	700 wake up → wake 750; 750 wake → send 2; 760 end 2 OK → over succeeded, = 2 | ( Wr ) + E+
+# retry connect=3000: a short wait for a connection is followed by one backoff
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected;
-	81 wake up → wake 581; 581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | ( ) E+
-# retry connect=3000: connected at the end of the wait: the spread is no wait for a connection
-	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 2900 wake up → wake 4775;
-	3500 wake → wake 4775; 4775 wake → send 2; 4785 end 2 OK → over succeeded, = 2 | ( ) E+
+	81 wake up → wake 131; 131 wake → send 2; 140 end 2 OK → over succeeded, = 2 | ( Wr ) + E+
+# retry connect=3000: connected at the end of the wait: the backoff is no wait for a connection
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 2990 wake up → wake 3040;
+	3010 wake → wake 3040; 3040 wake → send 2; 3050 end 2 OK → over succeeded, = 2 | ( Wr ) + E+
+# retry later=2 connect=3000: everything fails, and the call asks again
+	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → wake 101; 101 wake → send 2; 110 end 2 OK → over succeeded, = 2
+	| F ( l l Ww ) + E+
+# retry later=99 connect=100: everything fails for longer than the call waits
+	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → wake 101; 101 wake → over failing_everywhere, = 1 | F ( l l l ) E-
+# retry later=99 connect=3000 deadline=200: the wait ends before the deadline
+	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → wake 101; 101 wake → over failing_everywhere, = 1 | F ( l l l ) E-
+# retry later=1: a call that doesn't wait
+	0 start → send 1; 1 end 1 UNAV → (failing_everywhere), over failing_everywhere, = 1 | F ( l ) E-
+# retry later=1 connect=1000: the server asks for a delay that is longer than the wait
+	0 start → send 1; 1 end 1 UNAV push=1500 → (failing_everywhere), over failing_everywhere, = 1 | F ( l ) E-
+# retry later=1 connect=1000: cancel in the wait
+	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 20 stop cancelled → over cancelled, = 0, last Unavailable | F ( l ) E-
+# hedge later=1 connect=1000: a hedging policy waits with a backoff
+	0 start → send 1, wake 50; 1 end 1 UNAV → (hedge), wake 26; 26 wake → send 2, wake 76; 30 end 2 OK → over succeeded, = 2
+	| F l ( Ww ) + E+
 # retry: the caller lets gRPC wait for the connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 51; 51 wake → send 2; 900 end 2 OK → over succeeded, = 2 | ( ) E+
 # retry connect=1000: the wait for a connection goes on if no server was reached
-	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 1125; 1125 wake → send 2;
-	1130 set down; 1140 end 2 UNAV unsent → (not_connected), over not_connected, = 2 | ( ) ( )
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 900 wake up → wake 950; 950 wake → send 2;
+	960 set down; 1140 end 2 UNAV unsent → (not_connected), over not_connected, = 2 | ( Wr ) ( ) R
 # retry connect=1000: the wait for a connection begins anew when a server was reached
-	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 1125; 1125 wake → send 2;
-	1130 set down; 1140 end 2 UNAV → (retry), wake 2140 or connected; 2140 wake → over not_connected, = 2 | ( ) F ( Wf ) R E-
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 900 wake up → wake 950; 950 wake → send 2;
+	960 set down; 1140 end 2 UNAV → (retry), wake 2140 or connected; 2140 wake → over not_connected, = 2 | ( Wr ) - F ( Wf ) R E-
 # retry connect=3000 deadline=1000: a connection is waited for as long as an attempt is of use
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 999 wake → over not_connected, = 1
 	| ( )
 # retry connect=3000 deadline=1000: connected shortly before the deadline: half of what is left is for the attempt
-	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 967 wake up → wake 977; 977 wake → send 2;
-	999 end 2 OK → over succeeded, = 2 | ( ) E+
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 967 wake up → wake 983; 983 wake → send 2;
+	999 end 2 OK → over succeeded, = 2 | ( Wr ) + E+
 # hedge connect=1000 slots=0: no wait slot for the wait for a connection
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set down; 70 end 1 UNAV → (too_many_waiting), wake 100;
 	80 end 2 OK → over succeeded, = 2 | Ws F Wf (! R + E+
 # beside connect=3000: a hedge waits for a connection while others run
-	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 210 set down; 250 wake → wake 350; 330 wake up → wake 830;
-	830 wake → send 2, wake 1030; 840 end 2 OK → cancel 1; 841 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
+	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 210 set down; 250 wake → wake 350; 330 wake up → wake 380;
+	380 wake → send 2, wake 580; 390 end 2 OK → cancel 1; 841 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
 # hedge: an attempt that waits for a connection is not slow, and its time begins when it has one
 	0 start → send 1, wake 50; 0 set connecting; 50 wake → wake 100; 100 wake → wake 150; 120 set up; 150 wake → wake 200;
 	200 wake → (hedge), send 2, wake 250; 210 end 1 OK → cancel 2; 211 end 2 cut → over succeeded, = 1 | Ws - E+
@@ -270,8 +295,8 @@ const traces = `
 # retry connect=3000: in an outage of 5 s, no connection is waited for
 	0 start → send 1; 0 set down 4999; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | ( )
 # retry connect=3000: connected before the outage is that old
-	0 start → send 1; 0 set down 4000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 581;
-	581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | ( ) E+
+	0 start → send 1; 0 set down 4000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 131;
+	131 wake → send 2; 140 end 2 OK → over succeeded, = 2 | ( Wr ) + E+
 # hedge connect=1000 slots=0: nor does it take a wait slot
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set down 5000; 70 end 1 UNAV → (not_connected), wake 100;
 	80 end 2 OK → over succeeded, = 2 | Ws F Wf R + E+
@@ -328,7 +353,7 @@ const traces = `
 	61 end 2 UNAV unsent → over succeeded, = 1 | Ws R E+
 # hedge grants=1: hedge brings not yet as the last word
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
-	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
+	70 end 2 OK notyet → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
 # hedge breaker: hedge panics
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → over panicked, = 0 | Ws - d:Unknown d:Unknown
 # hedge: stream: hedges, the first message wins
@@ -370,21 +395,21 @@ const traces = `
 # beside deadline=1000: a deadline that one of two attempts misses, and the other is answered
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
 	1000 end 1 DEADLINE; 1000 end 2 OK → over succeeded, = 2 | ( Ws ) - E+
-# retry: resumption after a long time: the backoff starts anew, and the attempt gets its cost back
+# retry: resumption after a long time: the backoff starts anew, and the attempt is free
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 message → true;
 	20000 end 2 UNAV resumes progress → (retry), wake 20050; 20050 wake → send 3; 20060 end 3 OK → over succeeded, = 3
-	| F ( Wf ) R ( Wf ) + E+
+	| F ( Wf ) R ( ) E+
 # retry: a quiet stream that is cut after ten seconds or more makes progress without a message, and is no failure
 	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
 	120000 end 2 UNAV resumes → (retry), wake 120050; 120050 wake → send 3; 180000 end 3 UNAV resumes → (retry), wake 180050;
 	180050 wake → send 4; 190050 end 4 UNAV resumes → (retry), wake 190100; 190100 wake → send 5;
 	200000 end 5 UNAV resumes → (retry), wake 200100; 200100 wake → send 6;
 	200110 end 6 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 6
-	| ( Wf ) R ( Wf ) R ( Wf ) R ( Wf ) - F ( Wf ) - F E-
+	| ( ) ( ) ( ) ( ) F ( Wf ) - F E-
 # retry: an attempt that no server has seen is no progress, however long it ran
 	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
 	80000 end 2 UNAV unsent resumes → (retry), wake 80100; 80100 wake → send 3;
-	100000 end 3 UNAV unsent resumes → (attempts_exhausted), over attempts_exhausted, = 3 | ( Wf ) ( ) R E-
+	100000 end 3 UNAV unsent resumes → (attempts_exhausted), over attempts_exhausted, = 3 | ( ) ( ) E-
 # retry: resumption
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3;
@@ -394,7 +419,7 @@ const traces = `
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 12049 end 2 UNAV resumes progress → (retry), wake 12149; 12149 wake → send 3;
 	12160 commit 3 message → true; 22149 end 3 UNAV resumes progress → (retry), wake 22199; 22199 wake → send 4;
-	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) R ( Wf ) + E+
+	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) R ( ) E+
 # retry: headers are no progress of a stream that is resumed
 	0 start → send 1; 10 commit 1 headers → true; 20 end 1 UNAV resumes → (retry), wake 70; 70 wake → send 2;
 	80 commit 2 headers → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 commit 3 headers → true;
@@ -516,7 +541,8 @@ func TestEndGaveUp(t *testing.T) {
 		policy.ReasonPushbackStop: always, policy.ReasonNotIdempotent: never, policy.ReasonFollowed: never, policy.ReasonChainStop: never,
 		policy.ReasonBreakerOpen: always, policy.ReasonOverloaded: always, policy.ReasonSlowEverywhere: always, policy.ReasonNotProvenFast: always,
 		policy.ReasonDeadlineTooClose: always, policy.ReasonTooManyWaiting: always, policy.ReasonBudgetExhausted: always,
-		policy.ReasonRetry: never, policy.ReasonHedge: never, policy.ReasonSucceeded: never, policy.ReasonDeadlineExceeded: retried,
+		policy.ReasonFailingEverywhere: always,
+		policy.ReasonRetry:             never, policy.ReasonHedge: never, policy.ReasonSucceeded: never, policy.ReasonDeadlineExceeded: retried,
 		policy.ReasonCancelled: never, policy.ReasonClosed: never, policy.ReasonNotConnected: always, policy.ReasonModeOff: never,
 	}
 	for _, reason := range decision.Reasons() {

@@ -147,17 +147,22 @@ func (l *ledger) allow(n int, at, left time.Duration) (policy.Reason, error) {
 
 // allowExtra asks the budget for the pending attempt. An attempt that was not sent leaves its permit to its successor, and an unsent
 // first attempt, which had none, makes its successor free: a budget pays only for requests that a server sees.
-func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, unsent bool) bool {
+// A stream that ran for long is no failure, and resumed for free.
+func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, free bool) budget.Answer {
 	switch {
 	case l.spare.held:
 		l.pending.permit, l.spare = l.spare, permit{}
-	case unsent:
+		return budget.Yes
+	case free:
 		l.pending.permit = permit{held: true}
+		return budget.Yes
 	default:
-		ended, ok := l.set.Budget.Allow(clock.Time(at), cause)
-		l.pending.permit = permit{ok, ended}
+		answer, ended := l.set.Budget.Allow(clock.Time(at), cause)
+		if answer == budget.Yes {
+			l.pending.permit = permit{true, ended}
+		}
+		return answer
 	}
-	return l.pending.permit.held
 }
 
 // movePending gives what the pending attempt holds to one that is sent.

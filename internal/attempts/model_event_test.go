@@ -54,7 +54,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 		w.fuse = 1 + d.roll(40)
 	}
 	if d.one(2) {
-		m.set.Connect.Longest = at(1 + 10*d.roll(100))
+		m.set.Outage.Longest = at(1 + 10*d.roll(100))
 	}
 	if d.one(2) {
 		m.set.Deadline = m.now.At + at(5*d.roll(256))
@@ -289,6 +289,10 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
 	err := r.Err
 	switch {
+	case r.Again && r.Well:
+		err = nil
+	case r.Again && r.Err == nil:
+		err = errFailedReply
 	case hung:
 		err = errTimedOut
 	case lost && r.Local && !r.Foreign && (!gone || m.answer != 0):
@@ -351,9 +355,10 @@ func (m *model) followed(n int) bool {
 // ended records the effects of the end of an attempt.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
 	if r.Err != nil && !r.Local && m.answer == 0 && a.cancelled != outrun {
-		m.said, m.saidBy = r.Err, n
+		m.said, m.saidBy, m.saidUnsent = r.Err, n, r.Unsent
 	}
 	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local
+	a.failsOK = r.Again && !r.Well && r.Err == nil
 	switch {
 	case lost:
 	case accepts(r):
@@ -437,7 +442,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:
-		return Result{Outcome: decision.Outcome{Again: true}}, "OK again"
+		return Result{Outcome: decision.Outcome{Again: true, Well: true}}, "OK notyet"
 	case 15, 16, 17:
 		if a.committed != "" && a.cancelled == notCancelled {
 			progress := m.dice.one(2)
@@ -566,6 +571,6 @@ func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
 	fmt.Fprintf(&b, "policy %+v %+v", compiled.Of(p).Extra, compiled.Of(p).Hedge)
-	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.InSequence, s.Breaker != nil)
+	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Outage.Longest, s.MaxAttempts, s.InSequence, s.Breaker != nil)
 	return b.String()
 }

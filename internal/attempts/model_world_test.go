@@ -73,26 +73,30 @@ func (w *modelWorld) Observe(now time.Time, e budget.Event) {
 	if w.finished != 0 {
 		w.violate("the budget is told of an event after the call's end")
 	}
-	if e == budget.EventAttemptFailed {
+	switch e {
+	case budget.EventAnswered, budget.EventUnconnected:
+	case budget.EventAttemptFailed:
 		w.fails++
-	} else if len(w.open) > 0 {
-		w.violate("the budget is told of the call's end before an attempt's")
+	default:
+		if len(w.open) > 0 {
+			w.violate("the budget is told of the call's end before an attempt's")
+		}
 	}
 	w.world.Observe(now, e)
 	w.called()
 }
 
-func (w *modelWorld) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+func (w *modelWorld) Allow(now time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	w.called()
 	w.charges++
-	inner, ok := w.world.Allow(now, c)
-	if !ok {
-		return nil, false
+	answer, inner := w.world.Allow(now, c)
+	if answer != budget.Yes {
+		return answer, nil
 	}
-	return func(now time.Time, how budget.End) {
+	return budget.Yes, func(now time.Time, how budget.End) {
 		inner(now, how)
 		w.called()
-	}, true
+	}
 }
 
 func (w *modelWorld) TakeSlot() bool {
@@ -163,6 +167,14 @@ func (k modelMethod) Evidence() evidence.Evidence {
 	k.called()
 	return k.shows
 }
+
+func (k modelMethod) AnsweredSince(time.Duration) bool { return false }
+
+func (k modelMethod) Failed(time.Duration) {}
+
+func (k modelMethod) Recovered() {}
+
+func (k modelMethod) FailsFor(time.Duration) time.Duration { return 0 }
 
 func (k modelMethod) Outlasted(_, least time.Duration) {
 	k.took(least)

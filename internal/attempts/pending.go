@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -17,8 +18,12 @@ import (
 //
 //	           ┌───────────────────────── the channel is down: disconnected ◄──────┐
 //	           ▼                                                                   │
-//	nothing ─► waiting: for the backoff, the server's delay, or a spread ──────────┘
-//	           ▲     │
+//	nothing ─► waiting: for the backoff, or the server's delay ────────────────────┘
+//	           ▲ ▲   │
+//	           │ │   ├── due, and the budget has said Later: it asks again ─┐
+//	           │ │   │                                                      │
+//	           │ └───│─────────────────── Later: another backoff ───────────┤
+//	           │     │                                                      │
 //	           │     ├── due, and another attempt has to end for it: replacing ─┐
 //	           │     │                                                          │
 //	           │     └── due ──► sent ──► nothing                               │
@@ -30,8 +35,15 @@ type pending struct {
 	state    pendingState
 	decision decision.Decision
 	due      time.Duration
-	since    time.Duration // when it was disconnected
+	asking   asking
 	look     time.Duration // when the channel is checked again, while disconnected
+}
+
+// asking is the wait of a pending attempt whose budget has said Later. The zero value is none.
+type asking struct {
+	cause   budget.Cause
+	until   time.Duration // when the call gives up
+	backoff decision.Backoff
 }
 
 type pendingState uint8
@@ -89,12 +101,10 @@ func (c *Call) slow(step *Step, now Now) {
 	newest.slow, newest.slowAt = true, Never
 	step.Took = c.took(newest, now.At)
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
-	d := c.decide(step, newest.number, decision.Classify(c.set.Policy, &out, now.Wall), false, now)
+	d := c.decide(step, newest.number, decision.Classify(c.set.Policy, &out, now.Wall), false, false, now)
 	if !d.Retry {
 		c.ending.lastRefusal = d.Reason
-		return
 	}
-	c.setPending(d, now)
 }
 
 // connectPoll is how often a call with a hedging delay of 0 looks whether its attempt has a connection.
@@ -122,8 +132,73 @@ func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 
 // setPending makes d the pending attempt.
 func (c *Call) setPending(d decision.Decision, now Now) {
-	c.pending.state, c.pending.decision = waiting, d
-	c.pending.due = later(now.At, d.Delay)
+	c.pending = pending{state: waiting, decision: d, due: later(now.At, d.Delay)}
+}
+
+// setAsking makes d the pending attempt, which asks the budget again after d's delay, or at the end of the wait if that is earlier. It returns
+// the reason if the call does not wait for an answer: in an old outage, if the server's delay is longer than the wait, or if too many
+// calls wait.
+func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
+	most := c.set.Outage.Longest
+	young := c.set.Method == nil || c.set.Method.FailsFor(now.At) <= MaxOutage
+	until := min(later(now.At, most), c.latest())
+	servers := time.Duration(0)
+	if d.Pushback.Source != "" {
+		servers = d.Delay
+	}
+	if most == 0 || !young || later(now.At, max(servers, askEvery)) > until {
+		return policy.ReasonFailingEverywhere
+	}
+	if !c.ledger.takeSlot() {
+		return policy.ReasonTooManyWaiting
+	}
+	c.setPending(d, now)
+	c.pending.asking = asking{cause: budget.CauseWaited, until: until}
+	if d.Delay > 0 {
+		c.pending.due = min(max(c.pending.due, now.At+askEvery), until)
+	} else {
+		c.setNextQuestion(now)
+	}
+	return ""
+}
+
+// askEvery is the shortest time between two questions: jitter may draw a wait of 0.
+const askEvery = 10 * time.Millisecond
+
+// ask asks the budget for the pending attempt, whose question is due. It reports whether the attempt may be sent now. If not, it asks again
+// after another backoff, or reason says why it waits no longer.
+func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
+	q := &c.pending.asking
+	if q.cause == 0 {
+		return true, ""
+	}
+	free := q.cause == budget.CauseReconnected
+	answer := c.ledger.allowExtra(now.At, q.cause, false)
+	switch {
+	case answer == budget.Yes:
+		return true, ""
+	case answer == budget.No && free:
+		c.ledger.pending.permit = permit{held: true}
+		return true, ""
+	case answer == budget.No:
+		return false, policy.ReasonBudgetExhausted
+	case now.At >= q.until:
+		return false, policy.ReasonFailingEverywhere
+	}
+	c.setNextQuestion(now)
+	if c.pending.due > c.latest() {
+		return false, policy.ReasonFailingEverywhere
+	}
+	c.pending.due = min(c.pending.due, q.until)
+	return false, ""
+}
+
+// setNextQuestion sets the time at which the pending attempt asks the budget again.
+func (c *Call) setNextQuestion(now Now) {
+	q := &c.pending.asking
+	delay := decision.BackoffOf(c.set.Policy).Delay(q.backoff.Retries, q.backoff.Previous, now.Chance)
+	q.backoff = decision.Backoff{Retries: q.backoff.Retries + 1, Previous: delay}
+	c.pending.due = later(now.At, max(delay, askEvery))
 }
 
 // launch sends the pending attempt if it is due and not refused, or first cancels the attempt that it replaces.
@@ -170,6 +245,9 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 		step.Cancel = append(step.Cancel, old.number)
 		return ""
 	}
+	if allowed, reason := c.ask(now); !allowed {
+		return reason
+	}
 	if reason, _ := c.ledger.allow(c.used.sent+1, now.At, c.timeLeft(now.At)); reason != "" {
 		return reason
 	}
@@ -203,46 +281,50 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 }
 
 // lookAtChannel checks whether the channel can take the pending attempt. While it can't, the attempt waits here rather than in
-// gRPC: with a slot, for a limited time, and spread at the end, so that calls don't return at the same time. The wait is meant
+// gRPC: with a slot, for a limited time, and another backoff at the end, so that calls don't return at the same time. The wait is meant
 // for restarts: in an outage that lasts longer, calls don't wait.
 func (c *Call) lookAtChannel(now Now) {
 	p := &c.pending
 	if !now.Down {
 		if p.state == disconnected {
-			p.state = waiting
-			p.due = max(p.due, later(now.At, c.spread(now)))
+			c.reconnected(now)
 		}
 		return
 	}
-	is := c.set.Connect
-	if is.Longest == 0 && !is.FailFast {
+	is := c.set.Outage
+	if is.ByGRPC || is.Longest == 0 && !is.FailFast {
 		return
 	}
 	if c.connect == Never {
 		wait := min(is.Longest, max(MaxOutage-now.Outage, 0))
 		c.connect = min(later(now.At, wait), c.latest())
+		if p.asking.cause != 0 { // it is one wait
+			c.connect = min(c.connect, p.asking.until)
+		}
 	}
 	if p.state != disconnected {
-		p.state, p.since, p.look = disconnected, now.At, now.At
+		p.state, p.look = disconnected, now.At
 	}
 	if now.At >= p.look {
 		p.look = later(now.At, decision.BackoffOf(c.set.Policy).Initial)
 	}
 }
 
-// spread returns how long the pending attempt still waits when the channel is back: a multiple of its wait for the channel. So
-// calls that have begun one after the other in an outage return one after the other, over a longer time. The result is at most
-// a call's longest wait for the channel, and leaves half of the time before the deadline.
-func (c *Call) spread(now Now) time.Duration {
-	const times, least = 10, 0.25 // the first ones add less than a quarter to the load before the outage
-	longest := c.set.Connect.Longest
+// reconnected lets the pending attempt go on after one backoff. If no attempt has left this client, nobody has paid for it. It costs nothing,
+// but asks the budget, which lets calls return one after the other.
+func (c *Call) reconnected(now Now) {
+	p := &c.pending
+	p.state = waiting
+	until := max(c.connect, now.At)
+	if held := &c.ledger.pending.permit; held.held && held.ended == nil {
+		*held = permit{}
+		p.asking = asking{cause: budget.CauseReconnected, until: until}
+	}
+	delay := decision.BackoffOf(c.set.Policy).Delay(0, 0, now.Chance)
 	if latest := c.latest(); latest != Never {
-		longest = min(longest, max(latest-now.At, 0)/2)
+		delay = min(delay, max(latest-now.At, 0)/2) // the attempt needs time, too
 	}
-	if waited := now.At - c.pending.since; waited < longest/times {
-		longest = times * waited
-	}
-	return time.Duration((least + (1-least)*now.Chance) * float64(longest))
+	p.due = max(p.due, later(now.At, delay))
 }
 
 // nextWake returns the time at which the call must be woken, whether the channel can also change anything, and whether an attempt

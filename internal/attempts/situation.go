@@ -13,8 +13,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// decide collects what matters for what follows attempt n, asks the policy, and takes what another attempt needs.
-func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now Now) decision.Decision {
+// decide collects what matters for what follows attempt n, asks the policy, takes what another attempt needs, and makes it the pending one.
+// long says that attempt n was a resumed stream's, and ran for long.
+func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool, now Now) decision.Decision {
 	s := c.situation(now)
 	s.Class, s.Followed = is, followed
 	if c.used.announced {
@@ -28,9 +29,11 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 		c.used.announced = true
 		d.Retry = false
 	case d.Retry:
-		if reason := c.takeRoom(d, is, now.At); reason != "" {
+		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Unsent || long, now); reason != "" {
 			d = d.Refused(reason)
 		}
+		d.ForAnswer = c.pending.asking.cause == budget.CauseWaited
+		c.used.forAnswer = c.used.forAnswer || d.ForAnswer
 	}
 	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
 	step.Answers = evidence.Summary{Evidence: s.Evidence, Limits: c.limitsOf(n)}
@@ -70,6 +73,25 @@ func (c *Call) evidence() evidence.Evidence {
 	return c.set.Method.Evidence()
 }
 
+// causeOf returns why an attempt follows attempt n.
+func (c *Call) causeOf(n int, is decision.Class, shown evidence.Evidence) budget.Cause {
+	switch {
+	case !is.TimedOut:
+		return budget.CauseFailure
+	case c.overtaken(n, shown):
+		return budget.CauseOvertaken
+	default:
+		return budget.CauseSlow
+	}
+}
+
+// overtaken reports whether a later attempt than attempt n was answered, while no answer is slow: then only this attempt is slow, and not
+// the method.
+func (c *Call) overtaken(n int, shown evidence.Evidence) bool {
+	a := c.findAttempt(n)
+	return a != nil && c.set.Method != nil && shown.Slow == 0 && c.set.Method.AnsweredSince(c.timedFrom(a))
+}
+
 // limitsOf returns how long the answer to attempt n may take, which runs or has just ended.
 func (c *Call) limitsOf(n int) evidence.Limits {
 	a := c.findAttempt(n)
@@ -83,23 +105,35 @@ func (c *Call) limitsOf(n int) evidence.Limits {
 	return evidence.LimitsOf(c.ownTimeout(), c.timeLeft(from))
 }
 
-// takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit. It takes both or
-// nothing, and returns the reason for nothing, or "".
-func (c *Call) takeRoom(d decision.Decision, is decision.Class, at time.Duration) policy.Reason {
+// takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit, if it is not free. It
+// takes both, and makes the attempt the pending one, or takes nothing and returns the reason. If the budget says Later, the attempt waits
+// without a permit.
+func (c *Call) takeRoom(d decision.Decision, cause budget.Cause, free bool, now Now) policy.Reason {
 	if d.Delay > 0 && !c.ledger.takeSlot() {
 		return policy.ReasonTooManyWaiting
 	}
-	cause := budget.CauseFailure
-	if is.TimedOut {
-		cause = budget.CauseSlow
+	reason := policy.Reason("")
+	switch c.ledger.allowExtra(now.At, cause, free) {
+	case budget.Yes:
+		c.setPending(d, now)
+	case budget.Later:
+		reason = policy.ReasonFailingEverywhere
+		if cause == budget.CauseFailure { // a slow attempt still runs, and may be answered
+			reason = c.setAsking(d, now)
+		}
+	default:
+		reason = policy.ReasonBudgetExhausted
 	}
-	if !c.ledger.allowExtra(at, cause, is.Unsent) {
+	if reason != "" {
 		c.ledger.releaseSlot()
-		return policy.ReasonBudgetExhausted
 	}
-	return ""
+	return reason
 }
 
+// reportFailure tells budget and method of a failed attempt.
 func (c *Call) reportFailure(at time.Duration) {
+	if c.set.Method != nil {
+		c.set.Method.Failed(at)
+	}
 	c.set.Budget.Observe(clock.Time(at), budget.EventAttemptFailed)
 }

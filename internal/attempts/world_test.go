@@ -41,6 +41,7 @@ type world struct {
 	panics        []string // the callback that panics at its next call, once; also Allow, Quantile, Record
 	quantile      time.Duration
 	permits       int64
+	later         int            // so often, the budget says Later first
 	open          map[int64]bool // permits whose attempt has not ended
 	calls         int            // of the breaker, that are not done
 	passed        int            // attempts that the breaker let pass
@@ -68,29 +69,39 @@ func (w *world) called(what string) {
 }
 
 func (w *world) Observe(_ time.Time, e budget.Event) {
+	if e == budget.EventAnswered || e == budget.EventUnconnected { // other lines say so
+		return
+	}
 	if e != budget.EventAttemptFailed {
 		w.finished++
 	}
 	w.tell("%s", map[budget.Event]string{budget.EventAttemptFailed: "F", budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-"}[e])
 }
 
-func (w *world) Allow(_ time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
-	if w.grants == 0 {
+func (w *world) Allow(_ time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
+	switch {
+	case w.later > 0:
+		w.later--
+		w.tell("l")
+		return budget.Later, nil
+	case c == budget.CauseReconnected:
+	case w.grants == 0:
 		w.tell("w")
-		return nil, false
+		return budget.No, nil
+	default:
+		w.grants--
 	}
-	w.grants--
 	w.permits++
 	p := w.permits
 	w.open[p] = true
-	w.tell("W%c", " fs"[c])
-	return func(_ time.Time, how budget.End) {
+	w.tell("W%c", " fsowr"[c])
+	return budget.Yes, func(_ time.Time, how budget.End) {
 		if !w.open[p] {
 			w.tell("TWICE")
 		}
 		delete(w.open, p)
 		w.tell("%c", " R-+"[how])
-	}, true
+	}
 }
 
 func (w *world) TakeSlot() bool {
@@ -151,6 +162,14 @@ func (k known) Quantile() time.Duration {
 }
 
 func (k known) Evidence() evidence.Evidence { return k.shows }
+
+func (k known) AnsweredSince(time.Duration) bool { return false }
+
+func (k known) Failed(time.Duration) {}
+
+func (k known) Recovered() {}
+
+func (k known) FailsFor(time.Duration) time.Duration { return 0 }
 
 func (k known) Outlasted(_, least time.Duration) { k.record(least) }
 
@@ -328,6 +347,8 @@ func result(words []string) Result {
 			r.Foreign = true
 		case "again":
 			r.Again = true
+		case "notyet":
+			r.Again, r.Well = true, true
 		case "resumes":
 			r.Resumes = true
 		case "progress":
@@ -427,9 +448,9 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "quantile":
 			w.quantile = at(number(value))
 		case "connect":
-			pl.set.Connect.Longest = at(number(value))
+			pl.set.Outage.Longest = at(number(value))
 		case "failfast":
-			pl.set.Connect.FailFast = true
+			pl.set.Outage.FailFast = true
 		case "deadline":
 			pl.set.Deadline = origin + at(number(value))
 		case "alone":
@@ -440,6 +461,8 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			pl.set.Kind = Upload
 		case "observe":
 			pl.set.Observe = true
+		case "later":
+			pl.later = number(value)
 		case "max":
 			pl.set.MaxAttempts = number(value)
 		default:

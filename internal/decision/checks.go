@@ -27,6 +27,7 @@ func Checks() []Check {
 		{"After a slow attempt: were at most a fifth of the last responses slow?", policy.ReasonNotProvenFast},
 		{"Do delay and attempt fit before the deadline?", policy.ReasonDeadlineTooClose},
 		{"Is there room for another waiting call?", policy.ReasonTooManyWaiting},
+		{"Has an attempt at the target been answered, within the wait for it?", policy.ReasonFailingEverywhere},
 		{"Does the budget pay for another attempt?", policy.ReasonBudgetExhausted},
 	}
 }

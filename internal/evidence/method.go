@@ -5,6 +5,7 @@
 package evidence
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 // Answer describes the response to an attempt.
 type Answer struct {
+	Began    time.Duration // of the attempt
 	Took     time.Duration
 	Speed    Speed
 	Accepted bool // a success: no error, nor a reply that means "not yet"
@@ -20,12 +22,21 @@ type Answer struct {
 // Method is the knowledge of a method at a target. It is safe for concurrent use.
 type Method struct {
 	answers   Answers
+	newest    atomic.Int64              // when the newest attempt began that was answered, within tick
+	failing   atomic.Int64              // when it first failed since the last answer
 	quantiles atomic.Pointer[[]*Recent] // one for each hedgingQuantile
 	mu        sync.Mutex                // guards changes of quantiles
 }
 
+// tick is the time within which attempts began together: calls to a busy server rarely write that one was answered.
+const tick = time.Millisecond
+
 // NewMethod returns a method without knowledge.
-func NewMethod() *Method { return new(Method) }
+func NewMethod() *Method {
+	m := new(Method)
+	m.newest.Store(math.MinInt64 / 2)
+	return m
+}
 
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
 const mostQuantiles = 8
@@ -91,6 +102,10 @@ func (k *Known) Any() bool { return k.method != nil }
 // Answered implements attempts.Method.
 func (k *Known) Answered(now time.Duration, a Answer) {
 	k.method.answers.Record(a.Speed)
+	k.Recovered()
+	if old := k.method.newest.Load(); int64(a.Began)-old >= int64(tick) {
+		k.method.newest.CompareAndSwap(old, int64(a.Began)) // whoever comes first: they began together
+	}
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
@@ -103,6 +118,11 @@ func (k *Known) Outlasted(now, least time.Duration) {
 	}
 }
 
+// AnsweredSince implements attempts.Method.
+func (k *Known) AnsweredSince(began time.Duration) bool {
+	return k.method.answers.Evidence().Known > 0 && k.method.newest.Load()+int64(tick) > int64(began)
+}
+
 // Evidence implements attempts.Method.
 func (k *Known) Evidence() Evidence { return k.method.answers.Evidence() }
 
@@ -112,4 +132,22 @@ func (k *Known) Quantile() time.Duration {
 		return 0
 	}
 	return k.latency.Quantile()
+}
+
+// Recovered implements attempts.Method.
+func (k *Known) Recovered() {
+	if k.method.failing.Load() != 0 {
+		k.method.failing.Store(0)
+	}
+}
+
+// Failed implements attempts.Method.
+func (k *Known) Failed(now time.Duration) { k.method.failing.CompareAndSwap(0, int64(now)) }
+
+// FailsFor implements attempts.Method.
+func (k *Known) FailsFor(now time.Duration) time.Duration {
+	if since := k.method.failing.Load(); since != 0 {
+		return now - time.Duration(since)
+	}
+	return 0
 }

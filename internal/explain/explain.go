@@ -236,8 +236,8 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
-		Connect: attempts.ConnectWait{Longest: wait},
-		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+		Outage: attempts.OutageWait{Longest: wait},
+		Budget: budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if a.Alone {
 		s.Kind = attempts.Upload
@@ -275,7 +275,9 @@ type empty struct{}
 
 func (empty) Observe(time.Time, budget.Event) {}
 
-func (empty) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) { return nil, false }
+func (empty) Allow(time.Time, budget.Cause) (budget.Answer, func(time.Time, budget.End)) {
+	return budget.No, nil
+}
 
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}
@@ -300,6 +302,10 @@ type known struct{ shows evidence.Evidence }
 
 func (known) Answered(time.Duration, evidence.Answer) {}
 func (known) Outlasted(_, _ time.Duration)            {}
+func (known) Failed(time.Duration)                    {}
+func (known) Recovered()                              {}
+func (known) FailsFor(time.Duration) time.Duration    { return 0 }
+func (known) AnsweredSince(time.Duration) bool        { return false }
 
 // Evidence returns what the question says.
 func (k known) Evidence() evidence.Evidence { return k.shows }

@@ -26,8 +26,8 @@ type Meaning struct {
 	DoNot     string        `json:"doNot,omitempty"`
 }
 
-// stopIt is what to do first if one backend is slow.
-const stopIt = "If one backend is slow, [find it and stop it](runbook.md#a-backend-hangs). "
+// stopIt is what to do first if one backend fails, hangs or is slow.
+const stopIt = "If one backend fails or is slow, [find it and stop it](runbook.md#a-backend-fails-hangs-or-is-slow). "
 
 // Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
 // them; `make generate` writes the pages.
@@ -55,12 +55,11 @@ func Meanings() []Meaning {
 			CallAgain: "No: the application would see the first messages twice.",
 		},
 		{
-			Reason: policy.ReasonAttemptsExhausted,
-			Short:  "the policy allows no further attempts",
-			Means:  "All `maxAttempts` attempts have failed.",
-			LookAt: "The server. The log lines of the retries have the codes of the attempts.",
-			Change: "Set longer backoffs if the fault outlasts them. If one backend is broken, send [retries " +
-				"elsewhere](retry-elsewhere.md).",
+			Reason:    policy.ReasonAttemptsExhausted,
+			Short:     "the policy allows no further attempts",
+			Means:     "All `maxAttempts` attempts have failed.",
+			LookAt:    "The server. The log lines of the retries have the codes of the attempts.",
+			Change:    stopIt + "Send [retries elsewhere](retry-elsewhere.md). Set longer backoffs if the fault outlasts them.",
 			CallAgain: "Yes, if a second effect is harmless.",
 			DoNot:     "Raise `maxAttempts`: it multiplies the load of a failing server.",
 		},
@@ -80,7 +79,7 @@ func Meanings() []Meaning {
 			Short:  "nothing declares the method idempotent",
 			Means: "The attempt may have taken effect, and the method isn't declared idempotent. For the same reason, no attempt " +
 				"follows a slow one.",
-			LookAt: "What happens if the method runs twice? If a backend hangs, the log and the debug page name it.",
+			LookAt: "First the backends: if one fails or hangs, the log and the debug page name it. What happens if the method runs twice?",
 			Change: stopIt + "[Eject](set-up.md#eject-what-hangs) backends that hang. If a second run has an effect, use an " +
 				"[idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. If it is harmless, set " +
 				"`idempotency_level` in the `.proto`, or name service and method in an entry.",
@@ -160,6 +159,19 @@ func Meanings() []Meaning {
 			LookAt:    "The target: it is probably down.",
 			Change:    "Set shorter backoffs. Raise `maxWaiting` if there is memory for more calls.",
 			CallAgain: "Yes, after a pause.",
+		},
+		{
+			Reason: policy.ReasonFailingEverywhere,
+			Short:  "every request failed, and none was answered in time",
+			Means: "Five attempts at the target have failed in a row, with no answer in between, so retries aren't sent. The call has waited up to " +
+				"`maxConnectionWait` (3 s) for an answer to another attempt, and none came. Or it didn't wait: its method has failed for more " +
+				"than 5 s, the server asked for a longer delay, or the call has `maxConnectionWait: 0s`, `WaitForReady(false)` or " +
+				"`Optional()`.",
+			LookAt: "The server. Do all methods fail, or only this one?",
+			Change: "Fix the server. If one method always fails beside others that succeed, give it a budget of its own. If restarts take " +
+				"longer than 3 s, raise `maxConnectionWait`.",
+			CallAgain: "Yes, after a pause.",
+			DoNot:     "Write `budget: NONE` to avoid it: retries would make the outage last longer.",
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,

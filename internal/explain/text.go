@@ -168,8 +168,11 @@ func rules(c budget.Config) []string {
 		return []string{
 			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, budget.Window),
 			fmt.Sprintf("a successful call adds %v; time alone fills the bucket in %v", c.PerSuccess, budget.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; a successful retry refunds %s its cost, up to %v",
+			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v, or 1 if a later one was answered and none of the last responses was slow; "+
+				"a successful retry refunds %s its cost, up to %v",
 				c.SlowCost, times(c.Refund), max(c.Size, c.RefundSize)),
+			fmt.Sprintf("after %d failed attempts in a row, retries wait for an answer; after %v without a failure, one of them asks; "+
+				"then they return one, two, four, eight at a time", budget.AllFail, budget.Probe),
 		}
 	case budget.ThrottleConfig:
 		return []string{
@@ -236,7 +239,7 @@ func (a *Answer) outcome() string {
 // remedy returns what to do if attempts hang.
 func (a *Answer) remedy() string {
 	text := "If one backend hangs, find it and stop it: the log names slow backends once a minute, and the debug page\n" +
-		"has a table of them (docs/runbook.md#a-backend-hangs).\n"
+		"has a table of them (docs/runbook.md#a-backend-fails-hangs-or-is-slow).\n"
 	if !a.Safe && a.Policy.MaxAttempts() > 1 {
 		text += "No attempt follows a slow one of this method, since nothing declares it idempotent. Declare it, send a key if\n" +
 			"its server deduplicates, or have gRPC eject the backend (docs/set-up.md#eject-what-hangs).\n"
@@ -360,6 +363,9 @@ func settings(p *policy.Policy, uploads bool, add func(name, format string, args
 	case t > 0:
 		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[of.Retry.OnAttemptTimeout]
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
+	}
+	if t := p.MessageTimeout(); t > 0 {
+		times = append(times, fmt.Sprintf("%v of silence of a server stream, which then counts as cut", t))
 	}
 	if p.Parallel() && !uploads {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")

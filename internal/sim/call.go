@@ -72,7 +72,8 @@ func (c *call) startCall() {
 	l := c.link
 	c.set = attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
-		Safe: l.safe, InRetry: c.parent != nil && c.parent.number > 1,
+		Outage: attempts.OutageWait{Longest: l.policy.MaxConnectionWait()},
+		Safe:   l.safe, InRetry: c.parent != nil && c.parent.number > 1,
 		Budget: l.budgets.balanceOf(c.client), Slots: &l.retriers.slots[c.client],
 		Method: l.knownMethod(c.client, c.start), Admission: l.gate(c.client), Enforced: true,
 	}
@@ -84,9 +85,6 @@ func (c *call) startCall() {
 
 // do carries out a step of the engine. Cancelled attempts end immediately, which leads to further steps.
 func (c *call) do(step attempts.Step) {
-	if step.Decided != 0 {
-		c.link.decided(c, step.Decision)
-	}
 	if step.Wake != c.wakeAt {
 		c.setTimer(step.Wake)
 	}
@@ -115,6 +113,9 @@ func (c *call) setTimer(at time.Duration) {
 func (c *call) sendAttempt(n int) {
 	a := &attempt{call: c, link: c.link, backend: c.pickBackend(), number: n, client: c.client}
 	c.running = append(c.running, a)
+	if n > 1 {
+		c.link.countExtra(c)
+	}
 	if c.link.limiter.enter(a) {
 		a.depart()
 	}

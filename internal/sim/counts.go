@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -60,7 +59,7 @@ type fleetCounts struct {
 	counted     int // of those begun since the lead-in
 	succeeded   int // of those counted
 	attempts    int // of those counted
-	extra       int // attempts decided after the first
+	extra       int // attempts sent after the first
 	refused     int // of those counted, without an attempt
 	took        evidence.Histogram
 	reasons     map[policy.Reason]int
@@ -124,9 +123,9 @@ func (f *fleetCounts) countEnd(c *call, end *attempts.End, ok bool) {
 	}
 }
 
-// decided counts a decision.
-func (f *fleetCounts) decided(c *call, d decision.Decision) {
-	if d.Retry && c.start >= f.world.from {
+// countExtra counts an attempt after the first of a call, which is sent.
+func (f *fleetCounts) countExtra(c *call) {
+	if c.start >= f.world.from {
 		f.extra++
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // fleet is a [Fleet] in a run: a source of calls.
@@ -113,9 +112,9 @@ func (l *link) endCall(c *call, end *attempts.End, ok bool) {
 	}
 }
 
-// decided records a decision.
-func (l *link) decided(c *call, d decision.Decision) {
+// countExtra counts an attempt after the first.
+func (l *link) countExtra(c *call) {
 	if f := l.fleet; f != nil {
-		f.counts.decided(c, d)
+		f.counts.countExtra(c)
 	}
 }

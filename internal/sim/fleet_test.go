@@ -44,10 +44,11 @@ methodConfig:
 	s.Fleets[0].Clients, s.Fleets[0].Rate, s.Fleets[0].Calls[0].Policy = 2, 200, "retries"
 	s.Fleets[0].Calls[0].Method = "/shop.v1.Shop/Get"
 	s.Phases[0].Faults = []Fault{{Service: "shop", Down: true, Code: codes.Unavailable}}
-	for lifetime, processes := range map[time.Duration]int{0: 2, 20 * time.Second: 2, 5 * time.Second: 5, time.Second: 2 + 19} {
+	// A process sends two retries before five attempts have failed in a row. When it ends, its waiting calls spend the other two as probes.
+	for lifetime, want := range map[time.Duration]int{0: 2 * 2, 20 * time.Second: 2 * 2, 5 * time.Second: 5 * 4, time.Second: 21 * 4} {
 		s.Fleets[0].Lifetime = lifetime
-		if extra := play(t, s, Options{}).Runs[0].Fleets[0].Extra; extra != 4*processes {
-			t.Errorf("lifetime %v: %d retries; want the four of each of %d processes", lifetime, extra, processes)
+		if extra := play(t, s, Options{}).Runs[0].Fleets[0].Extra; extra != want {
+			t.Errorf("lifetime %v: %d retries; want %d", lifetime, extra, want)
 		}
 	}
 

@@ -157,7 +157,7 @@ type FleetResult struct {
 	Recovery   Recovered             `json:"recovery"`
 	Refused    int                   `json:"refused"`          // calls refused before their first attempt
 	Reasons    map[policy.Reason]int `json:"reasons"`          // why the calls got no other attempt
-	Extra      int                   `json:"extra"`            // attempts decided after the first
+	Extra      int                   `json:"extra"`            // attempts sent after the first
 	Begun      []int                 `json:"begun"`            // calls, in each bucket
 	Succeeded  []int                 `json:"succeeded"`        // of those
 	ByCall     []CallResult          `json:"byCall,omitempty"` // of a fleet with several calls, in their order

@@ -210,8 +210,8 @@ func (w *world) call(b budget.Budget, into *figures) {
 			break
 		}
 		f.asked++
-		var ok bool
-		if ended, ok = b.Allow(time.Now(), budget.CauseFailure); !ok {
+		var answer budget.Answer
+		if answer, ended = b.Allow(time.Now(), budget.CauseFailure); answer != budget.Yes {
 			f.refused++
 			break
 		}

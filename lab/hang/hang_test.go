@@ -42,7 +42,7 @@ var write = flag.Bool("write", false, "write the rates of the trial into example
 const length = 10 * time.Second
 
 // One of three backends hangs, and nothing fails. An operator sees it by name and address: the metrics count the calls that have ended with
-// the users' deadline as such, though their code is CANCELLED, so that StaggerCallsFail fires for these rates; the log and the debug page
+// the users' deadline as such, though their code is CANCELLED, so that the alerts fire for these rates, and name the backend; the log and the debug page
 // have the address of the backend that hangs; and the page has the calls that run.
 func TestHang(t *testing.T) {
 	for _, row := range []struct{ name, file string }{{"perAttemptTimeout", timed}, {"none", untimed}} {
@@ -52,7 +52,7 @@ func TestHang(t *testing.T) {
 			if _, failed := s.call(t, usual, 2*time.Second); failed[get]+failed[create] > 0 {
 				t.Fatal(failed, s.log)
 			}
-			before := s.ends(t)
+			before, attemptsBefore := s.ends(t), s.attemptEnds(t)
 			s.stop(t, 1)
 			var during state
 			look := time.AfterFunc(length/2, func() { s.state(t, &during) })
@@ -63,6 +63,10 @@ func TestHang(t *testing.T) {
 				ends[e] -= n
 			}
 			maps.DeleteFunc(ends, func(_ end, n int) bool { return n == 0 })
+			attempts := s.attemptEnds(t)
+			for e, n := range attemptsBefore {
+				attempts[e] -= n
+			}
 			for method, n := range calls {
 				t.Logf("%s: %.1f %% of %d calls fail", method, 100*float64(failed[method])/float64(n), n)
 			}
@@ -71,7 +75,7 @@ func TestHang(t *testing.T) {
 			s.checkEnds(t, ends)
 			s.checkAddress(t, during, row.file == timed)
 			if testsRules(t) {
-				checkRules(t, t.TempDir(), series(ends))
+				checkRules(t, t.TempDir(), series(ends)+attemptSeries(attempts), s.addresses[1])
 				if *write && row.file == timed {
 					writeRates(t, series(ends))
 				}
@@ -175,8 +179,18 @@ func series(ends map[end]int) string {
 	for _, e := range slices.SortedFunc(maps.Keys(ends), func(a, b end) int {
 		return cmp.Or(cmp.Compare(a.method, b.method), cmp.Compare(a.code, b.code), cmp.Compare(a.reason, b.reason), cmp.Compare(a.slow, b.slow))
 	}) {
-		fmt.Fprintf(&text, "      - {series: 'stagger_client_calls_total{job=\"middle\", target=\"dns:///backends\", method=%q, code=%q, reason=%q, slow=%q}', values: 0+%dx120}\n",
+		fmt.Fprintf(&text, "      - {series: 'stagger_client_calls_total{job=\"middle\", grpc_target=\"dns:///backends\", grpc_method=%q, grpc_status=%q, reason=%q, slow=%q}', values: 0+%dx120}\n",
 			e.method, e.code, e.reason, e.slow, ends[e]*int(time.Minute/length))
+	}
+	return text.String()
+}
+
+// attemptSeries returns the input of promtool: the trial's attempts, by backend.
+func attemptSeries(attempts map[attemptEnd]int) string {
+	var text strings.Builder
+	for e, n := range attempts {
+		fmt.Fprintf(&text, "      - {series: 'stagger_client_attempts_total{job=\"middle\", grpc_target=\"dns:///backends\", stagger_backend=%q, grpc_status=%q, slow=%q}', values: 0+%dx120}\n",
+			e.backend, e.code, e.slow, n*int(time.Minute/length))
 	}
 	return text.String()
 }
@@ -188,14 +202,17 @@ tests:
     input_series:
 %s    promql_expr_test:
       - {expr: 'count(ALERTS{alertname="StaggerCallsFail", alertstate="firing", severity="critical"})', eval_time: 90m, exp_samples: [{labels: '{}', value: 1}]}
+      - {expr: 'count by (stagger_backend) (ALERTS{alertname="StaggerBackendFails", alertstate="firing"})', eval_time: 6m, exp_samples: [{labels: '{stagger_backend="%s"}', value: 1}]}
+      - {expr: 'count by (grpc_method) (ALERTS{alertname="StaggerMethodFails", alertstate="firing", grpc_method=~".*/CreateOrder"})', eval_time: 10m,
+         exp_samples: [{labels: '{grpc_method="acme.orders.v1.OrderService/CreateOrder"}', value: 1}]}
 `
 
-// checkRules checks that the alert that is shipped fires for these calls.
-func checkRules(t *testing.T, folder, input string) {
+// checkRules checks that the alerts that are shipped fire for these calls and attempts, and name the backend that hangs.
+func checkRules(t *testing.T, folder, input, stopped string) {
 	t.Helper()
 	rules := testkit.Must(filepath.Abs("../../examples/shop/alerts.yaml"))(t)
 	file := filepath.Join(folder, "test.yaml")
-	testkit.NoError(t, os.WriteFile(file, fmt.Appendf(nil, rulesTest, rules, input), 0o600))
+	testkit.NoError(t, os.WriteFile(file, fmt.Appendf(nil, rulesTest, rules, input, stopped), 0o600))
 	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
@@ -130,7 +132,7 @@ func start(t *testing.T, backends int, file string) *trial {
 
 	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
 	s.retrier = testkit.Must(interceptor.New(set,
-		otelstagger.WithMetrics(sdk.NewMeterProvider(sdk.WithReader(s.reader)), otelstagger.Methods(func(string) bool { return true })),
+		otelstagger.WithMetrics(sdk.NewMeterProvider(sdk.WithReader(s.reader)), otelstagger.Backends(), otelstagger.Methods(func(string) bool { return true })),
 		interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(s.log, nil))))))(t)
 	s.page = debugpage.Config{}.Handler(s.retrier)
 	insecurely := grpc.WithTransportCredentials(insecure.NewCredentials())
@@ -224,29 +226,50 @@ type end struct{ method, code, reason, slow string }
 // ends reads the count of ended calls.
 func (s *trial) ends(t *testing.T) map[end]int {
 	t.Helper()
+	list := map[end]int{}
+	for labels, n := range s.counter(t, "stagger.client.calls") {
+		list[end{labels("grpc.method"), labels("grpc.status"), labels("reason"), labels("slow")}] += n
+	}
+	return list
+}
+
+// attemptEnd is how attempts at a backend have ended.
+type attemptEnd struct{ backend, code, slow string }
+
+// attemptEnds reads the count of ended attempts.
+func (s *trial) attemptEnds(t *testing.T) map[attemptEnd]int {
+	t.Helper()
+	list := map[attemptEnd]int{}
+	for labels, n := range s.counter(t, "stagger.client.attempts") {
+		list[attemptEnd{labels("stagger.backend"), labels("grpc.status"), labels("slow")}] += n
+	}
+	return list
+}
+
+// counter reads a counter, and returns the labels and the value of each of its series.
+func (s *trial) counter(t *testing.T, name string) iter.Seq2[func(label string) string, int] {
+	t.Helper()
 	var all metricdata.ResourceMetrics
 	testkit.NoError(t, s.reader.Collect(t.Context(), &all))
-	list := map[end]int{}
-	for _, scope := range all.ScopeMetrics {
-		for _, m := range scope.Metrics {
-			sum, ok := m.Data.(metricdata.Sum[int64])
-			if !ok || m.Name != "stagger.client.calls" {
-				continue
-			}
-			for _, p := range sum.DataPoints {
-				text := func(key string) string {
-					for _, kv := range p.Attributes.ToSlice() {
-						if string(kv.Key) == key {
-							return kv.Value.AsString()
-						}
-					}
-					return ""
+	return func(yield func(func(string) string, int) bool) {
+		for _, scope := range all.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				sum, ok := m.Data.(metricdata.Sum[int64])
+				if !ok || m.Name != name {
+					continue
 				}
-				list[end{text("method"), text("code"), text("reason"), text("slow")}] += int(p.Value)
+				for _, p := range sum.DataPoints {
+					label := func(key string) string {
+						value, _ := p.Attributes.Value(attribute.Key(key))
+						return value.AsString()
+					}
+					if !yield(label, int(p.Value)) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return list
 }
 
 // state reads the debug page's data.

@@ -36,6 +36,7 @@ func TestDocsAreCurrent(t *testing.T) {
 	page := filepath.Join(fresh, "storms.md")
 	testkit.NoError(t, os.WriteFile(page, testkit.Must(os.ReadFile(evidence))(t), 0o600))
 	testkit.NoError(t, terminal.WriteInto(page, "below", []report.Table{below(rows)}))
+	testkit.NoError(t, terminal.WriteInto(page, "far below", []report.Table{testkit.Must(farBelow(t.Context()))(t)}))
 	for name, kept := range map[string]string{
 		"success.svg": "../../docs/overload/gateway-success.svg", "storms.csv": "storms.csv", "storms.md": evidence,
 	} {

@@ -134,15 +134,15 @@ func (l *ledger) Observe(now time.Time, e budget.Event) {
 	}
 }
 
-func (l *ledger) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+func (l *ledger) Allow(now time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	l.at(atBudget)
-	inner, ok := l.Budget.Allow(now, c)
-	if !ok {
-		return nil, false
+	answer, inner := l.Budget.Allow(now, c)
+	if answer != budget.Yes {
+		return answer, nil
 	}
 	l.running.Add(1)
 	var told atomic.Bool
-	return func(now time.Time, how budget.End) {
+	return budget.Yes, func(now time.Time, how budget.End) {
 		if told.Swap(true) {
 			l.add("an extra attempt ends twice")
 		}
@@ -151,7 +151,7 @@ func (l *ledger) Allow(now time.Time, c budget.Cause) (ended func(time.Time, bud
 			inner(now, how)
 		}
 		l.at(atBudget)
-	}, true
+	}
 }
 
 // circuit is a breaker that refuses at random, and checks that it is informed once of each attempt's end.

@@ -82,12 +82,12 @@ type purse struct {
 	left, given atomic.Int64
 }
 
-func (p *purse) Allow(time.Time, budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+func (p *purse) Allow(time.Time, budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	if p.left.Add(-1) < 0 {
-		return nil, false
+		return budget.No, nil
 	}
 	p.given.Add(1)
-	return func(time.Time, budget.End) {}, true
+	return budget.Yes, func(time.Time, budget.End) {}
 }
 
 // contexts are those of a call's attempts.

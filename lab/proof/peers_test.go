@@ -387,15 +387,15 @@ var fromMiddleware = []scenario{
 		serves: []testserver.Step{testserver.OK()},
 		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "UNAVAILABLE after 100ms, 0 messages, no request",
-		ours:   "OK after 1.8125s, 1 messages, requests at 1.8125s",
-		why:    "The call waits for a connection, up to `maxConnectionWait`. The connection is back after 0.65 s, and calls that waited are spread over some seconds.",
+		ours:   "OK after 300ms, 1 messages, requests at 300ms",
+		why:    "The call waits for a connection, up to `maxConnectionWait`. `DialOptions` connects again after 0.25 s, and the call follows after one backoff.",
 	},
 	{
 		name: "the server is back soon, and 40 attempts are allowed", entry: retries(40, 60*ms, 60*ms, 1, unavailable), rest: `"maxAttemptsLimit": 40, `,
 		kind: serverStream, away: 50 * ms, serves: []testserver.Step{testserver.OK()},
 		theirs: theirs(40, 60*ms, codes.Unavailable),
 		peer:   "OK after 1.02s, 1 messages, requests at 1.02s",
-		ours:   "OK after 1.8125s, 1 messages, requests at 1.8125s",
+		ours:   "OK after 310ms, 1 messages, requests at 310ms",
 		why:    "The same.",
 	},
 	{

@@ -109,7 +109,7 @@ func (p part) spend(own budget.Budget, away *atomic.Bool, number int, w *writer)
 		if away.Load() {
 			kind = shared
 		}
-		if _, ok := own.Allow(time.Now(), budget.CauseFailure); !ok {
+		if answer, _ := own.Allow(time.Now(), budget.CauseFailure); answer != budget.Yes {
 			continue
 		}
 		w.write(line{Client: number, At: at, Tokens: 1, Kind: kind})

@@ -57,7 +57,7 @@ func (l level) share() float64 {
 
 func (m *metrics) ofBudget(l budgetLabels) metric.MeasurementOption {
 	return m.with(attribute.String("budget", l.budget), attribute.String("kind", l.kind),
-		attribute.String("target", l.target), attribute.String("service", l.service))
+		attribute.String("grpc.target", l.target), attribute.String("service", l.service))
 }
 
 // budgetName returns the label of a budget. The default budget has no name.

@@ -31,14 +31,14 @@ func TestMetricsOfBudgets(t *testing.T) {
 		s.call(t.Context(), hedged)
 		full := fmt.Sprint(budget.Default().Size)
 		want(t, s.lines(t, "stagger.budget"),
-			"stagger.budget.balance{budget=default kind=bucket service= target=T} "+full,
-			"stagger.budget.balance{budget=orders kind=throttle service= target=} 0",
-			"stagger.budget.capacity{budget=default kind=bucket service= target=T} "+full,
-			"stagger.budget.capacity{budget=orders kind=throttle service= target=} 3",
-			"stagger.budget.granted{budget=default kind=bucket service= target=T} 0",
-			"stagger.budget.granted{budget=orders kind=throttle service= target=} 2",
-			"stagger.budget.refused{budget=default kind=bucket service= target=T} 0",
-			"stagger.budget.refused{budget=orders kind=throttle service= target=} 1")
+			"stagger.budget.balance{budget=default grpc.target=T kind=bucket service=} "+full,
+			"stagger.budget.balance{budget=orders grpc.target= kind=throttle service=} 0",
+			"stagger.budget.capacity{budget=default grpc.target=T kind=bucket service=} "+full,
+			"stagger.budget.capacity{budget=orders grpc.target= kind=throttle service=} 3",
+			"stagger.budget.granted{budget=default grpc.target=T kind=bucket service=} 0",
+			"stagger.budget.granted{budget=orders grpc.target= kind=throttle service=} 2",
+			"stagger.budget.refused{budget=default grpc.target=T kind=bucket service=} 0",
+			"stagger.budget.refused{budget=orders grpc.target= kind=throttle service=} 1")
 	})
 }
 
@@ -53,6 +53,9 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 			full.call(t.Context(), hedged)
 		}
 		for range 20 {
+			s.On(hedged, testserver.Fail(codes.NotFound)) // an answer: not everything fails
+			s.call(t.Context(), hedged)
+			s.On(hedged, testserver.Fail(codes.Unavailable))
 			s.call(t.Context(), hedged)
 		}
 		refused, granted := uint64(0), uint64(0)
@@ -63,7 +66,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 				least = b
 			}
 		}
-		const labels = "{budget=default kind=bucket service= target=any} "
+		const labels = "{budget=default grpc.target=any kind=bucket service=} "
 		want(t, s.lines(t, "stagger.budget"),
 			fmt.Sprint("stagger.budget.balance", labels, least.Balance), fmt.Sprint("stagger.budget.capacity", labels, least.Capacity),
 			fmt.Sprint("stagger.budget.granted", labels, granted), fmt.Sprint("stagger.budget.refused", labels, refused))

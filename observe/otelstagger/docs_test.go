@@ -29,7 +29,7 @@ import (
 func TestMetricsAreDocumented(t *testing.T) {
 	page := testkit.Must(os.ReadFile("../../docs/observability.md"))(t)
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(stagger[^`]+)` \\| ((?:up-down )?(?:counter|gauge|histogram)[^|]*) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:stagger|grpc)\\.[^`]+)` \\| ((?:up-down )?(?:counter|gauge|histogram)[^|]*) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2] + " of " + strings.TrimSpace(strings.ReplaceAll(row[3], "`", ""))
 	}
 	play(t, func(t *testing.T, s scene) {
@@ -128,7 +128,7 @@ func shape(t *testing.T, m metricdata.Metrics) (kind, labels string) {
 }
 
 // order is that of the table.
-var order = []string{"method", "budget", "kind", "target", "backend", "code", "service", "result", "reason", "slow", "hash", "source", "mode"}
+var order = []string{"grpc.method", "budget", "kind", "grpc.target", "stagger.backend", "grpc.status", "service", "result", "reason", "slow", "hash", "source", "mode"}
 
 func keys(set attribute.Set) string {
 	var list []string

@@ -74,7 +74,7 @@ func ExampleBackends() {
 
 func ExampleWithMetrics_options() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider(),
-		otelstagger.GRPCNames(), // grpc.client.call.retries, as gRFC A96 has them
+		otelstagger.Backends(), // a series for each backend
 		otelstagger.Methods(func(method string) bool { return strings.HasPrefix(method, "acme.") }), // others are "other"
 		otelstagger.Target(func(target string) string { return strings.TrimPrefix(target, "dns:///") }),
 		otelstagger.Attributes(attribute.String("retrier", "orders")),

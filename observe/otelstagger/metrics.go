@@ -29,7 +29,7 @@ const scope = "github.com/stagger-go/stagger/observe/otelstagger"
 
 // WithMetrics records a Retrier's metrics with a provider: calls that run and that have ended, decisions about failed attempts, retries
 // and hedges of calls, waiting calls, balances, and the current policies. docs/observability.md lists instruments and
-// labels. Of a call that succeeds at the first attempt, only its end is counted. Gauges are read when metrics are collected.
+// labels, which are gRPC's own where gRPC has one: grpc.method, grpc.target and grpc.status. Of a call that succeeds at the first attempt, only its end is counted. Gauges are read when metrics are collected.
 //
 // Two Retriers with one provider need different [Attributes]. The provider does not keep a Retrier alive, and stops reading
 // one that the program has dropped.
@@ -75,16 +75,6 @@ func WithMetrics(provider metric.MeterProvider, options ...MetricsOption) interc
 // MetricsOption configures [WithMetrics].
 type MetricsOption struct{ apply func(*metrics) error }
 
-// GRPCNames records grpc.client.call.retries, .hedges and .retry_delay instead of stagger.client.call.retries
-// and so on, with the labels, units and buckets of gRFC A96, for dashboards that also cover clients in other
-// languages. It is off by default: once grpc-go records these itself, they are doubled with it.
-func GRPCNames() MetricsOption {
-	return MetricsOption{func(m *metrics) error {
-		m.grpcNames = true
-		return nil
-	}}
-}
-
 // Methods records methods by name if f accepts them, such as "/acme.orders.v1.OrderService/GetOrder". By default,
 // a call's method is "other" unless the call has grpc.StaticMethod, as in generated code: the number of names from
 // outside is unbounded.
@@ -111,10 +101,10 @@ func Target(f func(target string) string) MetricsOption {
 	}}
 }
 
-// Backends counts attempts by backend, in stagger.client.attempts: the address that gRPC names at the end of an attempt, a proxy's if one
-// stands before the service. It shows which backend is slow, and is off by default, since each backend is a label. The first thousand
-// addresses of a Retrier are shown. Further ones are "other", which is reported once to OpenTelemetry's error handler. Where pods come and
-// go, the table of the debug page forgets the old ones.
+// Backends counts attempts by backend, in stagger.client.attempts, with the label stagger.backend: the address that gRPC names at the end
+// of an attempt, a proxy's if one stands before the service. The alert StaggerBackendFails needs it. It is off by default, since each
+// backend is a label. The first thousand addresses of a Retrier are shown. Further ones are "other", which is reported once to
+// OpenTelemetry's error handler. Where pods come and go, the table of the debug page forgets the old ones.
 func Backends() MetricsOption {
 	return MetricsOption{func(m *metrics) error {
 		m.backends = &boundedLabels{what: "backend"}
@@ -133,7 +123,6 @@ func Attributes(attributes ...attribute.KeyValue) MetricsOption {
 // metrics has the instruments of one Retrier.
 type metrics struct {
 	retrier    weak.Pointer[interceptor.Retrier] // the provider holds the callback that reads it
-	grpcNames  bool
 	named      func(method string) bool
 	targets    boundedLabels
 	services   boundedLabels  // of budgets
@@ -168,10 +157,8 @@ var (
 
 // instruments makes all instruments, and registers collect.
 func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
-	calls := "stagger.client.call."
-	if m.grpcNames {
-		calls = "grpc.client.call."
-	}
+	// grpc-go doesn't record these three itself. Once it does, they leave.
+	const calls = "grpc.client.call."
 	var errs [19]error
 	m.decisions, errs[0] = meter.Int64Counter("stagger.client.decisions", metric.WithUnit("{decision}"),
 		metric.WithDescription("Retries and hedges when they are sent, and the reasons for which others were not. With mode OBSERVE, the first that each call would send: "+
@@ -254,7 +241,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 func (m *metrics) collectRunning(o metric.Observer) {
 	now := time.Now()
 	for _, is := range m.running.Methods() { // the labels are converted already
-		labels := m.with(attribute.String("method", is.Method), attribute.String("target", is.Target))
+		labels := m.with(attribute.String("grpc.method", is.Method), attribute.String("grpc.target", is.Target))
 		o.ObserveInt64(m.runningCalls, int64(is.Calls), labels)
 		o.ObserveFloat64(m.oldest, now.Sub(is.Since).Seconds(), labels)
 	}
@@ -271,8 +258,8 @@ func (m *metrics) attempt(ctx context.Context, e interceptor.Event) {
 		return
 	}
 	m.attempts.Add(ctx, 1, m.with(
-		attribute.String("target", m.targets.of(e.Target)), attribute.String("backend", m.backends.of(e.Peer.String())),
-		attribute.String("code", codeName(e.Code)), attribute.String("slow", strconv.FormatBool(e.SlowAttempt))))
+		attribute.String("grpc.target", m.targets.of(e.Target)), attribute.String("stagger.backend", m.backends.of(e.Peer.String())),
+		attribute.String("grpc.status", codeName(e.Code)), attribute.String("slow", strconv.FormatBool(e.SlowAttempt))))
 }
 
 // decision counts the decisions after which nothing is sent.
@@ -285,7 +272,7 @@ func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 // wait counts the waits for a connection.
 func (m *metrics) wait(ctx context.Context, e interceptor.Event) {
 	m.waits.Add(ctx, 1, m.with(
-		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
+		attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target))))
 }
 
 // count counts an extra attempt, or the reason for none.
@@ -295,8 +282,8 @@ func (m *metrics) count(ctx context.Context, e interceptor.Event) {
 		code = "SLOW"
 	}
 	m.decisions.Add(ctx, 1, m.with(
-		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target)),
-		attribute.String("code", code), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
+		attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target)),
+		attribute.String("grpc.status", code), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
 }
 
 // call records the extra attempts of a call.
@@ -305,7 +292,7 @@ func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	m.countCall(ctx, e)
 	if e.OuterRetry {
 		m.outer.Add(ctx, 1, m.with(
-			attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
+			attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target))))
 	}
 	retries := max(e.Attempt-1-e.Hedges, 0)
 	if retries == 0 && e.Hedges == 0 && e.Delay == 0 {
@@ -326,17 +313,15 @@ func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 // countCall counts a call that has ended.
 func (m *metrics) countCall(ctx context.Context, e interceptor.Event) {
 	m.calls.Add(ctx, 1, m.with(
-		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target)),
-		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)),
+		attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target)),
+		attribute.String("grpc.status", codeName(e.Code)), attribute.String("reason", string(e.Reason)),
 		attribute.String("slow", strconv.FormatBool(e.SlowAttempt))))
 }
 
 func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {
-	method, target := m.methodOf(e.Method, e.StaticMethod), m.targets.of(e.Target)
-	if m.grpcNames {
-		return m.with(attribute.String("grpc.method", method), attribute.String("grpc.target", target))
-	}
-	return m.with(attribute.String("method", method), attribute.String("target", target), attribute.String("code", codeName(e.Code)))
+	return m.with(
+		attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target)),
+		attribute.String("grpc.status", codeName(e.Code)))
 }
 
 // The results of a change of the policies.

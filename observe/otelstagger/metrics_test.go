@@ -119,7 +119,7 @@ func TestMetrics_WithoutDeadline(t *testing.T) {
 func TestMetrics_OuterRetries(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		s.outer(t.Context())
-		want(t, s.lines(t, "stagger.client.outer_retries"), "stagger.client.outer_retries{method=GetOrder target=T} 1")
+		want(t, s.lines(t, "stagger.client.outer_retries"), "stagger.client.outer_retries{grpc.method=GetOrder grpc.target=T} 1")
 	})
 }
 
@@ -229,25 +229,25 @@ func TestMetricsOfCalls(t *testing.T) {
 	}{
 		"success at once": {method, []testserver.Step{testserver.OK()}, nil},
 		"final failure": {method, []testserver.Step{testserver.Fail(codes.NotFound)}, []string{
-			"stagger.client.decisions{code=NOT_FOUND method=GetOrder mode=ENFORCE reason=non_retryable target=T} 1",
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=NOT_FOUND grpc.target=T mode=ENFORCE reason=non_retryable} 1",
 		}},
 		"a code that a server has invented": {method, []testserver.Step{testserver.Fail(4711)}, []string{
-			"stagger.client.decisions{code=UNKNOWN method=GetOrder mode=ENFORCE reason=non_retryable target=T} 1",
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=UNKNOWN grpc.target=T mode=ENFORCE reason=non_retryable} 1",
 		}},
 		"two retries": {method, []testserver.Step{down().Times(2), testserver.OK()}, []string{
-			"stagger.client.call.retries{code=OK method=GetOrder target=T} 2 ≤2:1",
-			"stagger.client.call.retry_delay{code=OK method=GetOrder target=T} 0.300 ≤0.3:1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 2",
+			"grpc.client.call.retries{grpc.method=GetOrder grpc.status=OK grpc.target=T} 2 ≤2:1",
+			"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.status=OK grpc.target=T} 0.300 ≤0.3:1",
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=UNAVAILABLE grpc.target=T mode=ENFORCE reason=retry} 2",
 		}},
 		"an empty budget": {method, []testserver.Step{down()}, []string{
-			"stagger.client.call.retries{code=UNAVAILABLE method=GetOrder target=T} 2 ≤2:1",
-			"stagger.client.call.retry_delay{code=UNAVAILABLE method=GetOrder target=T} 0.300 ≤0.3:1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=budget_exhausted target=T} 1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 2",
+			"grpc.client.call.retries{grpc.method=GetOrder grpc.status=UNAVAILABLE grpc.target=T} 2 ≤2:1",
+			"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.status=UNAVAILABLE grpc.target=T} 0.300 ≤0.3:1",
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=UNAVAILABLE grpc.target=T mode=ENFORCE reason=budget_exhausted} 1",
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=UNAVAILABLE grpc.target=T mode=ENFORCE reason=retry} 2",
 		}},
 		"two hedges": {hedged, []testserver.Step{testserver.Hang().Times(2), testserver.OK()}, []string{
-			"stagger.client.call.hedges{code=OK method=FindOrder target=T} 2 ≤2:1",
-			"stagger.client.decisions{code=SLOW method=FindOrder mode=ENFORCE reason=hedge target=T} 2",
+			"grpc.client.call.hedges{grpc.method=FindOrder grpc.status=OK grpc.target=T} 2 ≤2:1",
+			"stagger.client.decisions{grpc.method=FindOrder grpc.status=SLOW grpc.target=T mode=ENFORCE reason=hedge} 2",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestMetricsOfCalls(t *testing.T) {
 				s.knows(t)
 				s.On(row.method, row.script...)
 				s.call(t.Context(), row.method)
-				want(t, s.lines(t, client+"decisions", client+"call."), row.want...)
+				want(t, s.lines(t, client+"decisions", "grpc.client.call."), row.want...)
 			})
 		})
 	}
@@ -267,17 +267,17 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, func() {
 			want(t, s.lines(t, "stagger.client."),
-				"stagger.client.oldest{method=GetOrder target=T} 0.05",
-				"stagger.client.running{method=GetOrder target=T} 1",
+				"stagger.client.oldest{grpc.method=GetOrder grpc.target=T} 0.05",
+				"stagger.client.running{grpc.method=GetOrder grpc.target=T} 1",
 				"stagger.client.waiting{} 1",
 				"stagger.client.without_deadline{} 0")
 			cancel()
 		})
 		s.call(ctx, method)
-		want(t, s.lines(t, "stagger.client."),
-			"stagger.client.call.retry_delay{code=CANCELLED method=GetOrder target=T} 0.050 ≤0.05:1",
-			"stagger.client.calls{code=CANCELLED method=GetOrder reason=cancelled slow=false target=T} 1",
-			"stagger.client.decisions{code=CANCELLED method=GetOrder mode=ENFORCE reason=cancelled target=T} 1",
+		want(t, s.lines(t, "stagger.client.", "grpc.client.call."),
+			"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T} 0.050 ≤0.05:1",
+			"stagger.client.calls{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T reason=cancelled slow=false} 1",
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T mode=ENFORCE reason=cancelled} 1",
 			"stagger.client.waiting{} 0",
 			"stagger.client.without_deadline{} 0")
 	})
@@ -300,11 +300,11 @@ func TestMetricsOfCalls_Ended(t *testing.T) {
 		in(time.Second, 500*time.Millisecond)
 		in(time.Second, 100*time.Millisecond)
 		want(t, s.lines(t, "stagger.client.calls", "stagger.client.attempts"),
-			"stagger.client.calls{code=CANCELLED method=GetOrder reason=cancelled slow=false target=T} 1",
-			"stagger.client.calls{code=CANCELLED method=GetOrder reason=cancelled slow=true target=T} 1",
-			"stagger.client.calls{code=CANCELLED method=GetOrder reason=deadline_exceeded slow=true target=T} 1",
-			"stagger.client.calls{code=DEADLINE_EXCEEDED method=GetOrder reason=deadline_exceeded slow=true target=T} 1",
-			"stagger.client.calls{code=OK method=GetOrder reason=succeeded slow=false target=T} 1")
+			"stagger.client.calls{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T reason=cancelled slow=false} 1",
+			"stagger.client.calls{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T reason=cancelled slow=true} 1",
+			"stagger.client.calls{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T reason=deadline_exceeded slow=true} 1",
+			"stagger.client.calls{grpc.method=GetOrder grpc.status=DEADLINE_EXCEEDED grpc.target=T reason=deadline_exceeded slow=true} 1",
+			"stagger.client.calls{grpc.method=GetOrder grpc.status=OK grpc.target=T reason=succeeded slow=false} 1")
 	})
 }
 
@@ -315,8 +315,8 @@ func TestMetricsBackends(t *testing.T) {
 		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
 		s.call(t.Context(), hedged)
 		want(t, s.lines(t, "stagger.client.attempts"),
-			"stagger.client.attempts{backend=bufconn code=CANCELLED slow=true target=T} 1",
-			"stagger.client.attempts{backend=bufconn code=OK slow=false target=T} 101")
+			"stagger.client.attempts{grpc.status=CANCELLED grpc.target=T slow=true stagger.backend=bufconn} 1",
+			"stagger.client.attempts{grpc.status=OK grpc.target=T slow=false stagger.backend=bufconn} 101")
 	}, otelstagger.Backends())
 }
 
@@ -333,9 +333,9 @@ func TestMetricsOfModes(t *testing.T) {
 		}
 		set(policy.ModeOff)
 		s.call(t.Context(), method)
-		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.", "stagger.budget.refused", "stagger.budget.granted"),
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=retry target=T} 3",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OFF reason=mode_off target=T} 1")
+		want(t, s.lines(t, "stagger.client.decisions", "grpc.client.call.", "stagger.budget.refused", "stagger.budget.granted"),
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=UNAVAILABLE grpc.target=T mode=OBSERVE reason=retry} 3",
+			"stagger.client.decisions{grpc.method=GetOrder grpc.status=UNAVAILABLE grpc.target=T mode=OFF reason=mode_off} 1")
 		p := s.retrier.State()
 		want(t, s.lines(t, "stagger.policy.info"), "stagger.policy.info{hash="+p.Policies.Hash()+" mode=OFF source="+p.Policies.Source()+"} 1")
 	})
@@ -366,29 +366,48 @@ func TestMetricsOptions(t *testing.T) {
 			for _, method := range []string{method, "/acme.orders.v1.OrderService/Any"} {
 				_ = s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 			}
-			want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.retries", "stagger.client.waiting", "stagger.budget.refused"),
-				"stagger.budget.refused{budget=orders kind=throttle retrier=a service= target=} 1",
-				"stagger.client.call.retries{code=UNAVAILABLE method=other retrier=a target=somewhere} 2 ≤2:1",
-				"stagger.client.decisions{code=UNAVAILABLE method=Any mode=ENFORCE reason=non_retryable retrier=a target=somewhere} 1",
-				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=budget_exhausted retrier=a target=somewhere} 1",
-				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=retry retrier=a target=somewhere} 2",
+			want(t, s.lines(t, "stagger.client.decisions", "grpc.client.call.retries", "stagger.client.waiting", "stagger.budget.refused"),
+				"grpc.client.call.retries{grpc.method=other grpc.status=UNAVAILABLE grpc.target=somewhere retrier=a} 2 ≤2:1",
+				"stagger.budget.refused{budget=orders grpc.target= kind=throttle retrier=a service=} 1",
+				"stagger.client.decisions{grpc.method=Any grpc.status=UNAVAILABLE grpc.target=somewhere mode=ENFORCE reason=non_retryable retrier=a} 1",
+				"stagger.client.decisions{grpc.method=other grpc.status=UNAVAILABLE grpc.target=somewhere mode=ENFORCE reason=budget_exhausted retrier=a} 1",
+				"stagger.client.decisions{grpc.method=other grpc.status=UNAVAILABLE grpc.target=somewhere mode=ENFORCE reason=retry retrier=a} 2",
 				"stagger.client.waiting{retrier=a} 0")
 		}, otelstagger.Methods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
 			otelstagger.Target(func(string) string { return "somewhere" }),
 			otelstagger.Attributes(attribute.String("retrier", "a")))
 	})
-	t.Run("names of gRPC", func(t *testing.T) {
-		play(t, func(t *testing.T, s scene) {
-			s.On(method, down().Times(2), testserver.OK())
-			s.knows(t)
-			s.On(hedged, testserver.Hang().Times(2), testserver.OK())
-			s.call(t.Context(), method)
-			s.call(t.Context(), hedged)
-			want(t, s.lines(t, "grpc.", "stagger.client.call."),
-				"grpc.client.call.hedges{grpc.method=FindOrder grpc.target=T} 2 ≤2:1",
-				"grpc.client.call.retries{grpc.method=GetOrder grpc.target=T} 2 ≤2:1",
-				"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.target=T} 0.300 ≤0.3:1")
-		}, otelstagger.GRPCNames())
+}
+
+// gRPC's own metrics have the same names for method, target and status, so that a panel joins both, and none of them is recorded twice.
+func TestMetrics_BesideGRPC(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
+		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
+		s.retrier = newRetrier(t, otelstagger.WithMetrics(provider, otelstagger.Backends()))
+		own := opentelemetry.DialOption(opentelemetry.Options{MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: provider}})
+		s.conn = s.Dial(t, append([]grpc.DialOption{own}, s.retrier.DialOptions()...)...)
+		s.On(method, down().Times(2), testserver.OK())
+		s.call(t.Context(), method)
+		labels := map[string][]string{}
+		for _, m := range s.collect(t) {
+			if labels[m.Name] != nil {
+				t.Errorf("%s is recorded twice", m.Name)
+			}
+			_, keys := shape(t, m)
+			labels[m.Name] = strings.Split(keys, ", ")
+		}
+		for _, name := range []string{"stagger.client.calls", "stagger.client.decisions", "grpc.client.call.retries"} {
+			for _, label := range labels["grpc.client.call.duration"] {
+				if !slices.Contains(labels[name], label) {
+					t.Errorf("%s has the labels %q; want gRPC's %s", name, labels[name], label)
+				}
+			}
+		}
+		if len(labels["grpc.client.call.duration"]) != 3 {
+			t.Errorf("gRPC's own have %q", labels["grpc.client.call.duration"])
+		}
 	})
 }
 
@@ -427,7 +446,7 @@ func TestMetricsBadOptions(t *testing.T) {
 	set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 	for text, option := range map[string]interceptor.Option{
 		"otelstagger: WithMetrics(nil): must be a MeterProvider": otelstagger.WithMetrics(nil),
-		"otelstagger: WithMetrics: option 1 is empty":            otelstagger.WithMetrics(provider, otelstagger.GRPCNames(), otelstagger.MetricsOption{}),
+		"otelstagger: WithMetrics: option 1 is empty":            otelstagger.WithMetrics(provider, otelstagger.Backends(), otelstagger.MetricsOption{}),
 		"otelstagger: Methods(nil): must be a function":          otelstagger.WithMetrics(provider, otelstagger.Methods(nil)),
 		"otelstagger: Target(nil): must be a function":           otelstagger.WithMetrics(provider, otelstagger.Target(nil)),
 	} {

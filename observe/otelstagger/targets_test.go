@@ -52,10 +52,8 @@ func sums(t *testing.T, m metricdata.Metrics) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
 	add := func(labels attribute.Set, n float64) {
-		for _, key := range []attribute.Key{"target", "grpc.target"} {
-			if target, ok := labels.Value(key); ok && target.AsString() != "" {
-				all[target.AsString()] += n
-			}
+		if target, ok := labels.Value("grpc.target"); ok && target.AsString() != "" {
+			all[target.AsString()] += n
 		}
 	}
 	switch data := m.Data.(type) {
@@ -124,7 +122,6 @@ func TestMetrics_ManyTargets(t *testing.T) { // not parallel: OpenTelemetry has 
 		metrics int // that have targets here
 	}{
 		"target":           {nil, 9},
-		"grpc.target":      {[]otelstagger.MetricsOption{otelstagger.GRPCNames()}, 9},
 		"labels of Target": {[]otelstagger.MetricsOption{otelstagger.Target(func(target string) string { return "of " + target })}, 9},
 	} {
 		t.Run(name, func(t *testing.T) {

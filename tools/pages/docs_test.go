@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -775,4 +776,18 @@ func costs(page string) map[string]string {
 		}
 	}
 	return figures
+}
+
+// The policy in Go on the page, which is that of policy's ExampleNew, is the file that stands next to it.
+func TestPages_PolicyInGo(t *testing.T) {
+	t.Parallel()
+	_, output, _ := strings.Cut(read(t, "policy/config_example_test.go"), "// Output:\n")
+	output, _, _ = strings.Cut(output, "\n}\n")
+	inGo := testkit.Must(policy.Parse("retry.json", []byte(strings.ReplaceAll(output, "\t// ", ""))))(t)
+	_, page, _ := strings.Cut(read(t, "docs/policy-file.md"), "This file is the same policy:\n")
+	file := testkit.Must(policy.Parse("retry.yaml", []byte(blocks(page, "yaml")[0])))(t)
+	const method = "/acme.orders.v1.OrderService/GetOrder"
+	if a, b := compiled.Of(inGo.Lookup(method)), compiled.Of(file.Lookup(method)); !reflect.DeepEqual(a, b) {
+		t.Errorf("in Go %+v; in the file %+v", a, b)
+	}
 }

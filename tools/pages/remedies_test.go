@@ -307,13 +307,12 @@ func playBursts(t *testing.T, file string) (success float64) {
 	return success
 }
 
-// Of calls that come together, more are slow at a time than the default bucket pays for.
+// Of calls that come together, many are slow at a time. Those that others overtake cost as little as retries.
 func TestOverloadPage_Bursts(t *testing.T) {
 	t.Parallel()
 	testkit.Judge(t, func(one testing.TB) {
-		d := day{entry: "timeout: 2s"}
-		before := playBursts(t, d.policy())
-		d.file, d.retry = "budgets: [{name: orders, bucket: {size: 100}}]\n", "perAttemptTimeout: 0.4s, budget: orders"
-		checkRemedy(one, "Set `size: 100`", before, playBursts(t, d.policy()))
+		if success := playBursts(t, day{entry: "timeout: 2s"}.policy()); success < 0.95 {
+			one.Errorf("%.1f %% of the calls succeed; want 95", 100*success)
+		}
 	})
 }
