@@ -233,10 +233,9 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 }
 
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
-	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
-		Outage: attempts.OutageWait{Longest: wait},
+		Outage: attempts.OutageWait{Longest: a.Policy.MaxConnectionWait(), ByGRPC: a.waitsInGRPC()},
 		Budget: budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if a.Alone {

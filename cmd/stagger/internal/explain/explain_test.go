@@ -60,7 +60,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	lone := timeout
 	lone.Timeout, lone.Idempotency = 0, "NONE"
 	patient, failing, waiting := endless, endless, endless
-	patient.MaxConnectionWait = 300 * ms
+	patient.MaxConnectionWait = new(300 * ms)
 	failing.WaitForReady, waiting.WaitForReady = new(false), new(true)
 	type question = explain.Question
 	for name, row := range map[string]struct {
