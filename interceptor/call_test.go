@@ -123,7 +123,7 @@ func TestConnectionWait(t *testing.T) {
 					if took < row.atLeast || took > row.atMost {
 						t.Errorf("took %v; want %v to %v", took, row.atLeast, row.atMost)
 					}
-					if n := s.retrier.State().Waiting; n != 0 {
+					if n := s.retrier.State().Waiting.All(); n != 0 {
 						t.Errorf("%d calls still wait", n)
 					}
 				})
@@ -159,7 +159,7 @@ func TestConnectionWait_OneTarget(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		if n := r.State().Waiting; n != 5 {
+		if n := r.State().Waiting.All(); n != 5 {
 			t.Errorf("%d calls wait; want half of 10", n)
 		}
 		calls.Wait()

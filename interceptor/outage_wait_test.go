@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -53,9 +54,43 @@ func TestOutageWait_AllFailForASecond(t *testing.T) {
 			time.Sleep(20 * ms)
 		}
 		calls.Wait()
-		if got := s.retrier.State().Waiting; got != 0 {
+		if got := s.retrier.State().Waiting.All(); got != 0 {
 			t.Errorf("%d calls wait still", got)
 		}
+	})
+}
+
+// The State says what waiting calls wait for.
+func TestOutageWait_State(t *testing.T) {
+	play(t, everywhere(), func(t *testing.T, s scene) {
+		s.On(get, down())
+		wants := func(when string, want interceptor.Waiting) {
+			t.Helper()
+			synctest.Wait()
+			if got := s.retrier.State().Waiting; got != want {
+				t.Errorf("%s: %+v wait; want %+v", when, got, want)
+			}
+		}
+		for range 5 {
+			_, err := s.call(t.Context(), get, interceptor.MaxAttempts(1))
+			if err == nil {
+				t.Fatal("a call succeeds")
+			}
+		}
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = s.call(t.Context(), get) })
+		wants("all fail", interceptor.Waiting{Answer: 1})
+		s.Down()
+		time.Sleep(time.Second)
+		wants("the server is away", interceptor.Waiting{Connection: 1})
+		s.Up()
+		s.On(get, testserver.OK())
+		calls.Wait()
+		wants("the server is back", interceptor.Waiting{})
+		s.On(get, down(), testserver.OK())
+		calls.Go(func() { _, _ = s.call(t.Context(), get) })
+		wants("after a failure", interceptor.Waiting{Backoff: 1})
+		calls.Wait()
 	})
 }
 
@@ -129,7 +164,7 @@ func TestOutageWait_Ends(t *testing.T) {
 				if took := time.Since(began); took != time.Second || reasonOf(err) != row.reason {
 					t.Errorf("%v (%s) after %v; want %s after 1 s", err, reasonOf(err), took, row.reason)
 				}
-				if got := s.retrier.State().Waiting; got != 0 {
+				if got := s.retrier.State().Waiting.All(); got != 0 {
 					t.Errorf("%d calls wait still", got)
 				}
 			}, interceptor.WithBudget("", forAll(laterBudget{})))

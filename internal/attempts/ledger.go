@@ -36,7 +36,7 @@ type permit struct {
 type ledger struct {
 	set     *Settings // the call's
 	pending held      // by the attempt that is to be sent
-	slot    bool      // a wait slot, while that waits
+	slot    Wait      // a wait slot, while that waits
 	spare   permit    // of an attempt that was not sent, for its successor, while the event lasts
 	would   bool      // admission would have refused the call
 }
@@ -109,19 +109,24 @@ func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	}
 }
 
-// takeSlot takes a wait slot for the pending attempt, if it has none.
-func (l *ledger) takeSlot() bool {
-	if !l.slot {
-		l.slot = l.set.Slots.TakeSlot()
+// takeSlot takes a wait slot for the pending attempt. One that it has becomes a slot of this wait.
+func (l *ledger) takeSlot(w Wait) bool {
+	switch {
+	case l.slot == w:
+	case l.slot != NoWait:
+		l.set.Slots.MoveSlot(l.slot, w)
+		l.slot = w
+	case l.set.Slots.TakeSlot(w):
+		l.slot = w
 	}
-	return l.slot
+	return l.slot == w
 }
 
 // releaseSlot releases the wait slot.
 func (l *ledger) releaseSlot() {
-	if l.slot {
-		l.slot = false
-		l.set.Slots.ReleaseSlot()
+	if was := l.slot; was != NoWait {
+		l.slot = NoWait
+		l.set.Slots.ReleaseSlot(was)
 	}
 }
 

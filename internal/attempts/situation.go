@@ -109,7 +109,7 @@ func (c *Call) limitsOf(n int) evidence.Limits {
 // takes both, and makes the attempt the pending one, or takes nothing and returns the reason. If the budget says Later, the attempt waits
 // without a permit.
 func (c *Call) takeRoom(d decision.Decision, cause budget.Cause, free bool, now Now) policy.Reason {
-	if d.Delay > 0 && !c.ledger.takeSlot() {
+	if d.Delay > 0 && !c.ledger.takeSlot(WaitBackoff) {
 		return policy.ReasonTooManyWaiting
 	}
 	reason := policy.Reason("")

@@ -281,8 +281,9 @@ func (empty) Allow(time.Time, budget.Cause) (budget.Answer, func(time.Time, budg
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}
 
-func (slots) TakeSlot() bool { return true }
-func (slots) ReleaseSlot()   {}
+func (slots) TakeSlot(attempts.Wait) bool { return true }
+func (slots) MoveSlot(_, _ attempts.Wait) {}
+func (slots) ReleaseSlot(attempts.Wait)   {}
 
 // evidence returns what the question says of the method's last answers.
 func (a *Answer) evidence() evidence.Evidence {

@@ -71,10 +71,13 @@ type banner struct{ Title, By string }
 // diagnostic is a warning or a note.
 type diagnostic struct{ Severity, Text string }
 
-// waitingState counts the calls that wait for their next attempt.
+// waitingState counts the calls that wait for their next attempt, by what they wait for.
 type waitingState struct {
-	Calls int `json:"calls"`
-	Most  int `json:"most"`
+	Calls      int `json:"calls"`
+	Backoff    int `json:"backoff"`
+	Connection int `json:"connection"`
+	Answer     int `json:"answer"`
+	Most       int `json:"most"`
 }
 
 // deadlineState is about unary calls without a deadline.
@@ -193,7 +196,10 @@ func (p *page) state(i int, method string) retrierState {
 			SetMode: string(is.Switches[0].Mode), SetBy: is.Switches[0].By, Banners: banners(set, is.Switches),
 			Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
-		Waiting:   waitingState{is.Waiting, compiled.OfSet(is.Policies).MaxWaiting},
+		Waiting: waitingState{
+			Calls: is.Waiting.All(), Backoff: is.Waiting.Backoff, Connection: is.Waiting.Connection, Answer: is.Waiting.Answer,
+			Most: compiled.OfSet(is.Policies).MaxWaiting,
+		},
 		Deadlines: deadlineState{Without: is.WithoutDeadline},
 		Budgets:   []budgetState{},
 		Decisions: []decisionState{},
