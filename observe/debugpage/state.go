@@ -131,6 +131,7 @@ type decisionState struct {
 	TimedOut  bool          `json:"timedOut"`
 	Retry     bool          `json:"retry"`
 	Waits     bool          `json:"waits"`             // for a connection, before anything is sent
+	ForAnswer bool          `json:"forAnswer"`         // all attempts fail: the next one waits for an answer to another one
 	Announced bool          `json:"announced"`         // mode ENFORCE would have sent another attempt, if the budget had paid for it
 	Mode      string        `json:"mode"`              // of the call
 	Elapsed   float64       `json:"elapsed,omitempty"` // seconds; of an attempt that is slow, when that was found
@@ -284,7 +285,7 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
-		Retry: d.WillRetry, Waits: d.Waits, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason,
+		Retry: d.WillRetry, Waits: d.Waits, ForAnswer: d.ForAnswer, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason,
 		Budget: cmp.Or(d.Budget, "default"), Elapsed: d.Elapsed.Seconds(),
 	}
 	if d.Peer != nil {
