@@ -47,14 +47,15 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		other := testserver.Start(t)
 		other.On("*", testserver.OK())
+		s.On(hedged, testserver.Fail(codes.Unavailable))
 		full := scene{Server: other, conn: other.Dial(t, s.retrier.DialOptions()...)}
 		for range 20 {
 			full.call(t.Context(), hedged)
 		}
-		for range 20 { // an answer now and then: the bucket runs out, and nothing waits for one
-			s.On(hedged, testserver.Fail(codes.Unavailable))
+		for range 20 {
+			s.On(hedged, testserver.Fail(codes.NotFound)) // an answer: not everything fails
 			s.call(t.Context(), hedged)
-			s.On(hedged, testserver.Fail(codes.NotFound))
+			s.On(hedged, testserver.Fail(codes.Unavailable))
 			s.call(t.Context(), hedged)
 		}
 		refused, granted := uint64(0), uint64(0)
