@@ -121,12 +121,7 @@ func TestOverloadPage_Remedies(t *testing.T) {
 			stock:  "perAttemptTimeout: 0.4s",
 			faults: "{service: orders, method: " + checkStock + ", down: true}, {service: orders, backends: [0], hang: true}",
 		}
-		fleet = day{rate: 500, clients: 100, faults: "{service: orders, down: true}", length: "0.3s"}
 	)
-	budget := func(d *day, bucket string) {
-		d.file = "budgets: [{name: orders, bucket: {" + bucket + "}}]\n"
-		d.retry = "perAttemptTimeout: 0.4s, budget: orders"
-	}
 	for _, row := range []struct {
 		remedy string // as its row begins
 		day    day
@@ -149,13 +144,11 @@ func TestOverloadPage_Remedies(t *testing.T) {
 			func(d *day) { d.retry = "perAttemptTimeout: 0.6s" },
 		},
 		{"Give the calls a longer deadline", near, policy.ReasonSlowEverywhere, func(d *day) { d.deadline = "2s" }},
-		{"Send retries to [another backend]", half, policy.ReasonBudgetExhausted, func(d *day) { d.file = elsewhere }},
-		{"Set `perSuccess: 0.5`", half, policy.ReasonBudgetExhausted, func(d *day) { budget(d, "perSuccess: 0.5") }},
+		{"Send retries to [another backend]", half, policy.ReasonDeadlineExceeded, func(d *day) { d.file = elsewhere }},
 		{"Give that method a budget of its own", stock, policy.ReasonBudgetExhausted, func(d *day) {
 			d.file = "budgets: [{name: stock, bucket: {}}]\n"
 			d.stock = "perAttemptTimeout: 0.4s, budget: stock"
 		}},
-		{"Set `size: 20`", fleet, policy.ReasonBudgetExhausted, func(d *day) { budget(d, "size: 20") }},
 	} {
 		before := row.day.play(t)
 		row.apply(&row.day)
