@@ -90,6 +90,9 @@ func (w *modelWorld) Observe(now time.Time, e budget.Event) {
 func (w *modelWorld) Allow(now time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	w.called()
 	w.charges++
+	if w.dice.one(6) { // all fail, by what this budget knows
+		w.later = 1
+	}
 	answer, inner := w.world.Allow(now, c)
 	if answer != budget.Yes {
 		return answer, nil

@@ -149,7 +149,7 @@ func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 	if d.Pushback.Source != "" {
 		servers = d.Delay
 	}
-	if most == 0 || !young || later(now.At, max(servers, askEvery)) > until {
+	if most == 0 || !young || max(later(now.At, max(servers, askEvery)), c.floor) > until {
 		return policy.ReasonFailingEverywhere
 	}
 	if !c.ledger.takeSlot(WaitAnswer) {
@@ -157,11 +157,10 @@ func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 	}
 	c.setPending(d, now)
 	c.pending.asking = asking{cause: budget.CauseWaited, until: until}
-	if d.Delay > 0 {
-		c.pending.due = min(max(c.pending.due, now.At+askEvery), until)
-	} else {
+	if d.Delay == 0 {
 		c.setNextQuestion(now)
 	}
+	c.pending.due = min(max(c.pending.due, now.At+askEvery), until)
 	return ""
 }
 
