@@ -21,8 +21,9 @@ type held struct {
 
 // permit is the budget's permission for an extra attempt. The zero value is none.
 type permit struct {
-	held  bool
-	ended func(time.Time, budget.End) // nil: the budget needs not hear how the attempt ends
+	held    bool
+	ended   func(time.Time, budget.End) // nil: the budget needs not hear how the attempt ends
+	resumes bool                        // a stream that ran for long: the attempt needs no permission, even after a wait for a connection
 }
 
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
@@ -164,7 +165,7 @@ func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, free bool) bud
 	default:
 		answer, ended := l.set.Budget.Allow(clock.Time(at), cause)
 		if answer == budget.Yes {
-			l.pending.permit = permit{true, ended}
+			l.pending.permit = permit{held: true, ended: ended}
 		}
 		return answer
 	}

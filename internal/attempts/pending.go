@@ -333,7 +333,7 @@ func (c *Call) reconnected(now Now) {
 	p := &c.pending
 	p.state = waiting
 	until := max(c.connect, now.At)
-	if held := &c.ledger.pending.permit; held.held && held.ended == nil {
+	if held := &c.ledger.pending.permit; held.held && held.ended == nil && !held.resumes {
 		*held = permit{}
 		p.asking = asking{cause: budget.CauseReconnected, until: until}
 	}
