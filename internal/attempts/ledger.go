@@ -22,8 +22,8 @@ type held struct {
 // permit is the budget's permission for an extra attempt. The zero value is none.
 type permit struct {
 	held    bool
-	ended   func(time.Time, budget.End) // nil: the budget needs not hear how the attempt ends
 	resumes bool                        // a stream that ran for long: the attempt needs no permission, even after a wait for a connection
+	ended   func(time.Time, budget.End) // nil: the budget needs not hear how the attempt ends
 }
 
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
