@@ -371,7 +371,7 @@ func settings(p *policy.Policy, uploads bool, add func(name, format string, args
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
 	}
 	if t := p.MaxConnectionWait(); t > 0 {
-		times = append(times, fmt.Sprintf("%v for a connection, in the first %v of an outage", t, attempts.MaxOutage))
+		times = append(times, fmt.Sprintf("%v for a connection or an answer, in the first %v of an outage", t, attempts.MaxOutage))
 	}
 	if len(times) > 0 {
 		add("timeouts", "%s", strings.Join(times, "; "))
