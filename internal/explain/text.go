@@ -172,7 +172,8 @@ func rules(c budget.Config) []string {
 				"a successful retry refunds %s its cost, up to %v",
 				c.SlowCost, times(c.Refund), max(c.Size, c.RefundSize)),
 			fmt.Sprintf("after %d failed attempts in a row, retries wait for an answer; after %v without a failure, one of them asks; "+
-				"then they return one, two, four, eight at a time", budget.AllFail, budget.Probe),
+				"then one returns, and after each that is answered three more, if it takes at most the average time of those",
+				budget.AllFail, budget.Probe),
 		}
 	case budget.ThrottleConfig:
 		return []string{
