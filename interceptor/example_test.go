@@ -182,8 +182,8 @@ func ExampleWithObserver() {
 		Decision: func(_ context.Context, e interceptor.Event) {
 			fmt.Printf("attempt %d: %v: %s in %v\n", e.Attempt, e.Code, e.Reason, e.Delay)
 		},
-		CallEnd: func(_ context.Context, e interceptor.Event) {
-			fmt.Printf("%d attempts: %v: %s\n", e.Attempt, e.Code, e.Reason)
+		CallEnd: func(_ context.Context, e interceptor.CallEnd) {
+			fmt.Printf("%d attempts: %v: %s\n", e.Attempts, e.Code, e.Reason)
 		},
 		Diagnostic: func(policy.Diagnostic) {},
 	}))

@@ -95,7 +95,7 @@ type journal struct {
 	mu        sync.Mutex // guards all
 	attempts  []interceptor.Event
 	decisions []interceptor.Event
-	calls     []interceptor.Event
+	calls     []interceptor.CallEnd
 	warnings  []string
 	notes     []string
 }
@@ -104,7 +104,7 @@ func (j *journal) observer() interceptor.Observer {
 	return interceptor.Observer{
 		Attempt:  func(_ context.Context, e interceptor.Event) { add(j, &j.attempts, e) },
 		Decision: func(_ context.Context, e interceptor.Event) { add(j, &j.decisions, e) },
-		CallEnd:  func(_ context.Context, e interceptor.Event) { add(j, &j.calls, e) },
+		CallEnd:  func(_ context.Context, e interceptor.CallEnd) { add(j, &j.calls, e) },
 		Diagnostic: func(p policy.Diagnostic) {
 			if ofNoDeadline(p) { // as most calls of tests
 				return
