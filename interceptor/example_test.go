@@ -355,10 +355,10 @@ func ExampleWithDescriptors() {
 		return
 	}
 	for _, w := range retrier.State().Warnings {
-		count, _, _ := strings.Cut(w.Message, ":")
+		count, _, _ := strings.Cut(w.Message, ",")
 		fmt.Println(count)
 	}
-	// Output: 1 method not declared idempotent
+	// Output: 1 method of acme.orders.v1.OrderService isn't declared idempotent
 }
 
 // Handlers that wrap an error keep the details: its text stays the server's, and errors.AsType finds attempts and reason.
