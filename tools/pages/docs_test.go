@@ -215,6 +215,27 @@ func TestPackageComments_Go(t *testing.T) {
 	}
 }
 
+// The comment of package interceptor is an introduction: corners belong on docs/not-handled.md. Its links work where pkg.go.dev shows them.
+func TestPackageComments_Interceptor(t *testing.T) {
+	t.Parallel()
+	source := read(t, "interceptor/interceptor.go")
+	file := testkit.Must(parser.ParseFile(token.NewFileSet(), "interceptor.go", source, parser.ParseComments|parser.PackageClauseOnly))(t)
+	text, links, _ := strings.Cut(file.Doc.Text(), "\n[Streams]: ")
+	if n := len(strings.Fields(text)); n > 300 {
+		t.Errorf("%d words; want at most 300", n)
+	}
+	if strings.Contains(text, "docs/") {
+		t.Error("a path of the repository is no link on pkg.go.dev")
+	}
+	pages := regexp.MustCompile(`https://github\.com/stagger-go/stagger/blob/main/(\S+)`).FindAllStringSubmatch(links, -1)
+	if len(pages) != 3 {
+		t.Errorf("%d links; want 3", len(pages))
+	}
+	for _, page := range pages {
+		read(t, page[1])
+	}
+}
+
 // isGo reports whether a block is statements of Go, or would be without a mistake.
 func isGo(block string) bool {
 	if strings.TrimSpace(block) == "" {
