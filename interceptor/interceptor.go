@@ -24,7 +24,7 @@
 //	    backoffMultiplier: 2
 //	    retryableStatusCodes: [UNAVAILABLE]
 //
-// [Default] returns a Retrier without a file, for a program that needs only the usual retries.
+// [Default] returns a Retrier without a file.
 //
 // # Which calls are retried
 //
@@ -49,7 +49,7 @@
 // # Other interceptors
 //
 // Interceptors given to grpc.NewClient before a Retrier's run once per call, those after it once per attempt. If another library retries on
-// the same connection, the attempts multiply: switch its retries off. [What stagger does not handle] has more cases.
+// the same connection, the attempts multiply: switch its retries off. See [What stagger does not handle].
 //
 // [Streams]: https://github.com/stagger-go/stagger/blob/main/docs/streams.md
 // [The policy file]: https://github.com/stagger-go/stagger/blob/main/docs/policy-file.md
