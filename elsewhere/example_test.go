@@ -39,7 +39,7 @@ methodConfig:
 
 	servers[0].On("*", testserver.Fail(codes.Unavailable)) // two of three work
 	for range 100 {
-		if err := conn.Invoke(context.Background(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+		if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			panic(err)
 		}
 	}
@@ -67,7 +67,7 @@ methodConfig:
 
 	servers[0].On("*", testserver.Fail(codes.Unavailable)) // two of three work
 	for range 100 {
-		if err := conn.Invoke(context.Background(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+		if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			panic(err)
 		}
 	}
@@ -90,7 +90,7 @@ func ExampleNewContext() {
 
 	servers[0].On("*", testserver.Fail(codes.Unavailable)) // two of three work
 	for range 100 {
-		if err := conn.Invoke(context.Background(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+		if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			panic(err)
 		}
 	}
@@ -113,7 +113,7 @@ func dialThree(options ...grpc.DialOption) (_ *grpc.ClientConn, servers []*tests
 	}
 	for _, s := range servers {
 		for s.Count("*") == 0 {
-			if err := conn.Invoke(context.Background(), create, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+			if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 				panic(err)
 			}
 		}

@@ -227,9 +227,6 @@ func (s scene) waits() string {
 	return fmt.Sprint(list)
 }
 
-// quiet receives the warnings of a policy, so that they don't go to the default logger.
-var quiet = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
-
 func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s)) }
 
 // reasonOf returns why a call ended.

@@ -884,17 +884,6 @@ func send(t *testing.T, stream grpc.ClientStream, texts ...string) {
 	}
 }
 
-// receive returns the messages and the end of a stream.
-func receive(stream grpc.ClientStream) (texts []string, err error) {
-	for {
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil {
-			return texts, err
-		}
-		texts = append(texts, m.GetValue())
-	}
-}
-
 func say(texts ...string) faults.Move {
 	var messages []proto.Message
 	for _, text := range texts {
