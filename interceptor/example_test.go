@@ -38,6 +38,49 @@ import (
 // quiet receives the warnings of a policy, so that they don't go to the default logger.
 var quiet = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
 
+// ordersFile is examples/orders/retry.yaml.
+const ordersFile = `
+loadBalancingConfig: [{round_robin: {}}]
+budgets:
+  - name: orders
+    bucket: {size: 50, perSuccess: 0.1}
+methodConfig:
+  - name:
+      - {service: acme.orders.v1.OrderService, method: GetOrder}
+      - {service: acme.orders.v1.OrderService, method: ListOrders}
+    timeout: 2s
+    retryPolicy:
+      maxAttempts: 4
+      initialBackoff: 0.1s
+      maxBackoff: 2s
+      backoffMultiplier: 2
+      retryableStatusCodes: [UNAVAILABLE, RESOURCE_EXHAUSTED]
+      jitter: FULL
+      perAttemptTimeout: 0.2s
+      budget: orders
+      perCode:
+        - {codes: [RESOURCE_EXHAUSTED], initialBackoff: 0.5s, maxBackoff: 10s}
+  - name:
+      - {service: acme.orders.v1.OrderService}
+    timeout: 5s
+    retryPolicy:
+      maxAttempts: 3
+      initialBackoff: 0.1s
+      maxBackoff: 2s
+      backoffMultiplier: 2
+      retryableStatusCodes: [UNAVAILABLE]
+      budget: orders
+`
+
+// ordersPolicies returns the policies of ordersFile. A program with that file calls interceptor.Load or interceptor.Watch instead.
+func ordersPolicies() *policy.Set {
+	set, err := policy.Parse("retry.yaml", []byte(ordersFile))
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
+
 // dial connects to a server that is down for the first failures attempts of each method.
 func dial(failures int, options ...grpc.DialOption) (conn *grpc.ClientConn, end func()) {
 	srv, err := testserver.New()
@@ -99,7 +142,7 @@ func Example_file() {
 
 // At 3 a.m., an operator's handler turns all retries off.
 func ExampleRetrier_SetMode() {
-	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -148,7 +191,7 @@ methodConfig:
 }
 
 func ExampleIdempotent() {
-	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -162,7 +205,7 @@ func ExampleIdempotent() {
 }
 
 func ExamplePolicy() {
-	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -216,7 +259,7 @@ func ExampleWithObserver() {
 
 // A selector of go-grpc-middleware leaves out calls that no policy should ever touch.
 func ExampleRetrier_Unary() {
-	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -252,7 +295,7 @@ func (t *tripped) Allow(ctx context.Context, attempt int) (done func(error), err
 
 func ExampleWithBreaker() {
 	breakers := map[string]*tripped{} // real ones need a lock
-	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet,
+	retrier, err := interceptor.New(ordersPolicies(), quiet,
 		interceptor.WithBreaker(func(target, _ string) interceptor.Gate {
 			if breakers[target] == nil {
 				breakers[target] = new(tripped)
@@ -278,7 +321,7 @@ func ExampleWithBreaker() {
 
 // Nobody has declared CreateOrder safe; with a key that the server knows, this call is.
 func ExampleIdempotencyKey() {
-	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -432,7 +475,7 @@ func ExampleWatch() {
 }
 
 func ExampleMaxAttempts() {
-	retrier, err := interceptor.Load(orderFile, quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -446,7 +489,7 @@ func ExampleMaxAttempts() {
 // A service whose handler asks a cache, and does without it. The cache is down, and the service is then too busy for the request: it doesn't
 // forbid its caller another attempt, as it would without the option.
 func ExampleOptional() {
-	retrier, err := interceptor.Load(orderFile, quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -476,7 +519,7 @@ func ExampleOptional() {
 }
 
 func ExampleRetrier_Reload() {
-	retrier, err := interceptor.Load(orderFile, quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -497,7 +540,7 @@ func ExampleRetrier_Reload() {
 }
 
 func ExampleRetrier_ServerOptions() {
-	retrier, err := interceptor.Load(orderFile, quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -508,7 +551,7 @@ func ExampleRetrier_ServerOptions() {
 }
 
 func ExampleAttemptFromContext() {
-	retrier, err := interceptor.Load(orderFile, quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -528,7 +571,7 @@ func ExampleAttemptFromContext() {
 }
 
 func ExampleRetrier_State() {
-	retrier, err := interceptor.Load(orderFile, quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -566,7 +609,7 @@ func ExampleWithRandom() {
 	}
 	defer server.Close()
 	server.On(readOrder, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithRandom(func() float64 { return 0.5 }),
+	retrier, err := interceptor.New(ordersPolicies(), quiet, interceptor.WithRandom(func() float64 { return 0.5 }),
 		interceptor.WithObserver(interceptor.Observer{Decision: func(_ context.Context, e interceptor.Event) { fmt.Println(e.Delay) }}))
 	if err != nil {
 		fmt.Println(err)
@@ -587,7 +630,7 @@ func ExampleWithRandom() {
 
 func ExampleWithStatsHandler() {
 	var counted attemptsOfCalls
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithStatsHandler(&counted)) // part of DialOptions
+	retrier, err := interceptor.New(ordersPolicies(), quiet, interceptor.WithStatsHandler(&counted)) // part of DialOptions
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -599,7 +642,7 @@ func ExampleWithStatsHandler() {
 }
 
 func ExampleDisable() {
-	retrier, err := interceptor.Load(orderFile, quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -618,7 +661,7 @@ func ExampleVerdict() {
 		}
 		return interceptor.VerdictByCode
 	})
-	_, err := interceptor.Load(orderFile, quiet, restarting)
+	_, err := interceptor.New(ordersPolicies(), quiet, restarting)
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -634,21 +677,21 @@ func ExampleWithBudget_perTarget() {
 		}
 		return b
 	})
-	_, err := interceptor.Load(orderFile, quiet, perTarget)
+	_, err := interceptor.New(ordersPolicies(), quiet, perTarget)
 	fmt.Println(err)
 	// Output: <nil>
 }
 
 func ExampleWithDefaultTimeout() {
 	// A unary call whose context has no deadline ends after ten seconds, also if its server hangs. The key defaultTimeout of a file wins.
-	_, err := interceptor.Load(orderFile, quiet, interceptor.WithDefaultTimeout(10*time.Second))
+	_, err := interceptor.New(ordersPolicies(), quiet, interceptor.WithDefaultTimeout(10*time.Second))
 	fmt.Println(err)
 	// Output: <nil>
 }
 
 func ExampleWithMaxReplayBytes() {
 	// All streams together keep at most 1 MiB for another attempt; beyond that they are committed.
-	_, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxReplayBytes(1<<20))
+	_, err := interceptor.New(ordersPolicies(), quiet, interceptor.WithMaxReplayBytes(1<<20))
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -660,7 +703,7 @@ type tenantKey struct{}
 func ExampleRetrier_Unary_perTenant() {
 	retriers := map[string]*interceptor.Retrier{}
 	for _, tenant := range []string{"", "acme", "globex"} { // as many as you can afford buckets for; "" is for the others
-		retrier, err := interceptor.Load(orderFile, quiet)
+		retrier, err := interceptor.New(ordersPolicies(), quiet)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -701,7 +744,7 @@ func dialStreams(script ...testserver.Step) (conn *grpc.ClientConn, end func()) 
 		panic(err)
 	}
 	srv.On("*", script...)
-	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	retrier, err := interceptor.New(ordersPolicies(), quiet)
 	if err != nil {
 		panic(err)
 	}
