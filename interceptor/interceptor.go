@@ -77,7 +77,7 @@
 //
 // # What is not handled
 //
-// These cases have no code. docs/not-handled.md says what to do.
+// These cases have no code. NOT-HANDLED.md says what to do.
 //
 //   - A unary request that isn't a protobuf message has one attempt if its codec is an encoding.CodecV2 other than gRPC's: such a
 //     codec may give the message's buffers away.

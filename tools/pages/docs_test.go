@@ -31,7 +31,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// pages are the README, the checklist of releases and the pages below docs, by their paths.
+// pages are the README and its neighbours, the checklist of releases and the pages below docs, by their paths.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	guides, err := filepath.Glob("docs/*.md")
@@ -40,7 +40,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	evidence := testkit.Must(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "tools/RELEASE.md", "budget/redisbudget/README.md"}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "ARCHITECTURE.md", "NOT-HANDLED.md", "tools/RELEASE.md", "budget/redisbudget/README.md"}) {
 		texts[path] = read(t, path)
 	}
 	return texts
@@ -329,8 +329,8 @@ func TestPages_Paths(t *testing.T) {
 	t.Parallel()
 	_, where, found := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## Where to change what\n")
 	where, _, _ = strings.Cut(where, "\n## ")
-	if missing := missingPaths(read(t, "docs/architecture.md") + where); missing != nil || !found {
-		t.Errorf("docs/architecture.md or CONTRIBUTING.md names what is not there: %q", missing)
+	if missing := missingPaths(read(t, "ARCHITECTURE.md") + where); missing != nil || !found {
+		t.Errorf("ARCHITECTURE.md or CONTRIBUTING.md names what is not there: %q", missing)
 	}
 	page := "| `budget`, `nowhere` | x |\nIn `policy/nothing.go`, `bucket.go` and `docs`, `none.go`; `policy.Load`, `cmd/stagger/internal/NAME`."
 	if got, want := missingPaths(page), []string{"policy/nothing.go", "none.go", "nowhere"}; !slices.Equal(got, want) {
@@ -472,7 +472,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "methods", "16,384"},
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "balances", "16,384"},
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/runbook.md", "target and method", "16,384"},
-		{"interceptor/table.go", "mostKept = 1 << 14", "docs/not-handled.md", "target and method", "16,384"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "NOT-HANDLED.md", "target and method", "16,384"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "WithMaxReplayBytes", "16 MiB"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "WithMaxReplayBytes", "16 MiB"},
 		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "replay", "256 KiB"},
