@@ -27,7 +27,7 @@ type Meaning struct {
 }
 
 // stopIt is what to do first if one backend fails, hangs or is slow.
-const stopIt = "If one backend fails or is slow, [find it and stop it](runbook.md#a-backend-fails-hangs-or-is-slow). "
+const stopIt = "[Stop a backend](runbook.md#a-backend-fails-hangs-or-is-slow) that fails or is slow. "
 
 // Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
 // them; `make generate` writes the pages.
@@ -55,11 +55,11 @@ func Meanings() []Meaning {
 			CallAgain: "No: the application would see the first messages twice.",
 		},
 		{
-			Reason: policy.ReasonAttemptsExhausted,
-			Short:  "the policy allows no further attempts",
-			Means:  "All `maxAttempts` attempts have failed.",
-			LookAt: "The server. The log lines of the retries have the codes of the attempts.",
-			Change: stopIt + "Send [retries elsewhere](retry-elsewhere.md). Set longer backoffs if the fault outlasts them.",
+			Reason:    policy.ReasonAttemptsExhausted,
+			Short:     "the policy allows no further attempts",
+			Means:     "All `maxAttempts` attempts have failed.",
+			LookAt:    "The server. The log lines of the retries have the codes of the attempts.",
+			Change:    stopIt + "[Retry on another one](one-backend.md). Set longer backoffs if the fault outlasts them.",
 			CallAgain: "Yes, if a second effect is harmless.",
 			DoNot:     "Raise `maxAttempts`: it multiplies the load of a failing server.",
 		},
@@ -79,13 +79,12 @@ func Meanings() []Meaning {
 			Short:  "nothing declares the method idempotent",
 			Means: "The attempt may have taken effect, and the method isn't declared idempotent. For the same reason, no attempt " +
 				"follows a slow one.",
-			LookAt: "First the backends: if one fails or hangs, the log and the debug page name it. What happens if the method runs twice?",
-			Change: stopIt + "[Eject](set-up.md#eject-what-hangs) backends that hang. If a second run has an effect, use an " +
+			LookAt: "The backends: the log and the debug page name one that fails or hangs. What happens if the method runs twice?",
+			Change: stopIt + "[Eject](one-backend.md#eject-a-backend-that-hangs) one that hangs. If a second run has an effect, use an " +
 				"[idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. If it is harmless, set " +
 				"`idempotency_level` in the `.proto`, or name service and method in an entry.",
 			CallAgain: "No: the call may have taken effect.",
-			DoNot: "Declare the method idempotent, or send a key that the server ignores, only to get rid of this reason: calls " +
-				"would take effect twice.",
+			DoNot:     "Declare it idempotent, or send a key that the server ignores, only to get rid of this reason.",
 		},
 		{
 			Reason: policy.ReasonFollowed,
@@ -104,7 +103,7 @@ func Meanings() []Meaning {
 		{
 			Reason:    policy.ReasonBreakerOpen,
 			Short:     "the circuit breaker is open",
-			Means:     "The program's [circuit breaker](policy-file.md#circuit-breakers) is open.",
+			Means:     "The program's [circuit breaker](circuit-breaker.md) is open.",
 			LookAt:    "The breaker's own metrics, and the failures before it opened.",
 			Change:    "Its thresholds, if it opens too early.",
 			CallAgain: "Yes, after a pause.",
@@ -163,10 +162,9 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonFailingEverywhere,
 			Short:  "every request failed, and none was answered in time",
-			Means: "Five attempts at the target have failed in a row, with no answer in between, so retries aren't sent. The call has waited up to " +
-				"`maxConnectionWait` (3 s) for an answer to another attempt, and none came. Or it didn't wait: its method has failed for more " +
-				"than 5 s, the server asked for a longer delay, or the call has `maxConnectionWait: 0s`, `WaitForReady(false)` or " +
-				"`Optional()`.",
+			Means: "Five attempts at the target have failed in a row, and the server answered none while the call waited " +
+				"([`maxConnectionWait`, 3 s](servers-down.md)). Or the call didn't wait: its method has failed for more than 5 s, the server " +
+				"asked for a longer delay, or the call's options forbid it.",
 			LookAt: "The server. Do all methods fail, or only this one?",
 			Change: "Fix the server. If one method always fails beside others that succeed, give it a budget of its own. If restarts take " +
 				"longer than 3 s, raise `maxConnectionWait`.",
@@ -208,13 +206,12 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonDeadlineExceeded,
 			Short:  "the caller's deadline has passed",
-			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`, because the " +
-				"caller's cancellation arrives just before the deadline: within the last 5 ms, or the last tenth of the call's time if that " +
-				"is less.",
-			LookAt:    "The attempts in the log, and their errors. The call's error says if no server had returned one before the wait for another attempt.",
-			Change:    stopIt + "Set `perAttemptTimeout`, which asks another server while there is time. Raise `timeout` if it is too short.",
+			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`: the caller's " +
+				"cancellation arrives just before the deadline.",
+			LookAt:    "The attempts in the log, and their errors.",
+			Change:    stopIt + "Set [`perAttemptTimeout`](timeouts.md), which asks another server while there is time.",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
-			DoNot:     "Give a service a longer deadline than its callers have: it would work for callers that have left.",
+			DoNot:     "Give a service a longer deadline than its callers have.",
 		},
 		{
 			Reason:    policy.ReasonCancelled,
@@ -237,7 +234,7 @@ func Meanings() []Meaning {
 			Short:  "the service was not back in time",
 			Means:  "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
 			LookAt: "Address, name resolution, certificates and network. The error is that of the last connection.",
-			Change: "If it happens in rolling updates, [clients must ask DNS more often](set-up.md#kubernetes): set " +
+			Change: "If it happens in rolling updates, [clients must ask DNS more often](kubernetes.md#rolling-updates): set " +
 				"`dns.SetMinResolutionInterval(time.Second)` and `minReadySeconds`. Raise `maxConnectionWait` if restarts take longer than 3 s.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Set `waitForReady` without a deadline: calls then wait for ever.",

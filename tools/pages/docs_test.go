@@ -126,7 +126,7 @@ func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
 func TestPages_Manifests(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/set-up.md")
-	manifests := blocks(page, "yaml kubernetes")[0]
+	manifests := blocks(read(t, "docs/kubernetes.md"), "yaml kubernetes")[0]
 	for i, text := range strings.Split(manifests, "---\n") {
 		var object struct{ Kind string }
 		testkit.NoError(t, yaml.Unmarshal([]byte(text), &object))
@@ -480,7 +480,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/evidence/costs.md", "`maxWaiting`", "10,000"},
 		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/runbook.md", "`maxWaiting`", "10,000"},
 		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/runbook.md", "`maxConnectionWait`", "3 s"},
-		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "`maxConnectionWait`", "3 s"},
+		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/servers-down.md", "`maxConnectionWait`", "3 s"},
 		{"interceptor/call_engine.go", "inboundShare = 0.75", "docs/chains.md", "deadline", "three quarters"},
 		{
 			"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",
@@ -488,7 +488,7 @@ func TestPages_Bounds(t *testing.T) {
 		},
 		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/works-with.md", "keepalive", "6 minutes, timeout 20 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "outage", "5 s"},
-		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "outage", "5 s"},
+		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/servers-down.md", "outage", "5 s"},
 		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "`Watch`", "every two seconds"},
 		{"tools/ci/growth", "$growth > 2.3", "README.md", "`make growth`", "2.3 MiB"},
 	} {
