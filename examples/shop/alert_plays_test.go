@@ -307,7 +307,7 @@ func TestAlertPlays(t *testing.T) {
 	}
 	found := pages(t, plays)
 	table := strings.Builder{}
-	table.WriteString("| trouble | 1 % CreateOrder | 2 % | 5 % | 14 % | 25 % |\n| --- | ---:| ---:| ---:| ---:| ---:|\n")
+	table.WriteString("| fault | 1 % CreateOrder | 2 % | 5 % | 14 % | 25 % |\n| --- | ---:| ---:| ---:| ---:| ---:|\n")
 	for _, trouble := range troubles {
 		fmt.Fprintf(&table, "| %s |", trouble.name)
 		for _, share := range shares {
