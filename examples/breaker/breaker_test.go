@@ -29,6 +29,7 @@ const retries = `
 budgets: [{name: orders, bucket: {size: 4}}]
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  waitForReady: false # no call waits for a server that is down
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: orders}
 `
 

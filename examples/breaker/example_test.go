@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// A server is down. First the budget ends the retries, which are extra load; then the breaker ends the calls.
+// A server is down. After five failures in a row, nothing is retried; then the breaker ends the calls.
 func Example() {
 	server, err := testserver.New()
 	if err != nil {
@@ -60,9 +60,8 @@ func Example() {
 	fmt.Println("requests:", len(server.Attempts()))
 	// Output:
 	// call 1: attempts: 4, attempts_exhausted: down
-	// call 2: attempts: 2, budget_exhausted: down
-	// call 3: attempts: 1, budget_exhausted: down
-	// call 16: attempts: 1, breaker_open: down
-	// call 17: attempts: 0, breaker_open: circuit breaker: circuit breaker is open
+	// call 2: attempts: 1, failing_everywhere: down
+	// call 17: attempts: 1, breaker_open: down
+	// call 18: attempts: 0, breaker_open: circuit breaker: circuit breaker is open
 	// requests: 20
 }

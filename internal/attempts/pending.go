@@ -135,13 +135,18 @@ func (c *Call) setPending(d decision.Decision, now Now) {
 	c.pending = pending{state: waiting, decision: d, due: later(now.At, d.Delay)}
 }
 
-// setAsking makes d the pending attempt, which asks the budget again after d's delay. It returns the reason if the call does not wait for an
-// answer: in an old outage, if the server's delay is longer than the wait, or if too many calls wait.
+// setAsking makes d the pending attempt, which asks the budget again after d's delay, or at the end of the wait if that is earlier. It returns
+// the reason if the call does not wait for an answer: in an old outage, if the server's delay is longer than the wait, or if too many
+// calls wait.
 func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 	most := c.set.Outage.Longest
 	young := c.set.Method == nil || c.set.Method.FailsFor(now.At) <= MaxOutage
 	until := min(later(now.At, most), c.latest())
-	if most == 0 || !young || later(now.At, max(d.Delay, askEvery)) > until {
+	servers := time.Duration(0)
+	if d.Pushback.Source != "" {
+		servers = d.Delay
+	}
+	if most == 0 || !young || later(now.At, max(servers, askEvery)) > until {
 		return policy.ReasonFailingEverywhere
 	}
 	if !c.ledger.takeSlot() {
@@ -150,7 +155,7 @@ func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 	c.setPending(d, now)
 	c.pending.asking = asking{cause: budget.CauseWaited, until: until}
 	if d.Delay > 0 {
-		c.pending.due = max(c.pending.due, now.At+askEvery)
+		c.pending.due = min(max(c.pending.due, now.At+askEvery), until)
 	} else {
 		c.setNextQuestion(now)
 	}

@@ -43,9 +43,10 @@ func memory(o options) table {
 
 const mostWaiting = 1_000_000 // calls
 
-// waitingClients are the clients that wait in a backoff. gRPC's throttling is not among them: it stops calls if there were
+// waitingClients are the clients that wait in a backoff. stagger with a budget is not among them: while everything fails, its calls wait for an
+// answer, and for a few seconds only. Nor is gRPC's throttling: it stops calls if there were
 // only failures.
-var waitingClients = []client{builtIn, ecosystem, failsafes, budgeted, unlimited, stagger}
+var waitingClients = []client{builtIn, ecosystem, failsafes, budgeted, unlimited}
 
 // waiting measures calls that wait in their first backoff.
 func waiting(o options) (rows []row, err error) {

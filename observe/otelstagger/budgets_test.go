@@ -53,6 +53,9 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 			full.call(t.Context(), hedged)
 		}
 		for range 20 {
+			s.On(hedged, testserver.Fail(codes.NotFound)) // an answer: not everything fails
+			s.call(t.Context(), hedged)
+			s.On(hedged, testserver.Fail(codes.Unavailable))
 			s.call(t.Context(), hedged)
 		}
 		refused, granted := uint64(0), uint64(0)

@@ -57,7 +57,7 @@ func contains(t *testing.T, what, text string, parts ...string) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	out := good(t, "overload")
-	contains(t, "the text", out, "an overload that stays\n", "retries without a budget", "never", "budget_exhausted", "capacity ┄ over 27.5s")
+	contains(t, "the text", out, "an overload that stays\n", "retries without a budget", "never", "failing_everywhere", "capacity ┄ over 27.5s")
 	for _, variant := range []string{"no retries", "retries without a budget", "retries with a budget"} {
 		if n := strings.Count(out, "\n"+variant+": requests/s at shop"); n != 1 {
 			t.Errorf("%d charts of %q; want one", n, variant)
