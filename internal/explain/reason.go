@@ -58,7 +58,6 @@ func Meanings() []Meaning {
 			Reason:    policy.ReasonAttemptsExhausted,
 			Short:     "the policy allows no further attempts",
 			Means:     "All `maxAttempts` attempts have failed.",
-			LookAt:    "The server. The log lines of the retries have the codes of the attempts.",
 			Change:    stopIt + "[Retry on another one](one-backend.md). Set longer backoffs if the fault outlasts them.",
 			CallAgain: "Yes, if a second effect is harmless.",
 			DoNot:     "Raise `maxAttempts`: it multiplies the load of a failing server.",
@@ -90,13 +89,11 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonFollowed,
 			Short:  "a newer attempt of the call still runs",
 			Means:  "The attempt was [slow](hedging.md#slow-attempts), and another one runs in parallel. The call continues.",
-			DoNot:  "Count it as a failed call.",
 		},
 		{
 			Reason:    policy.ReasonChainStop,
 			Short:     "the incoming call is a retry itself",
 			Means:     "The call is part of a retry by [an upstream caller](chains.md), and the policy has `chain: SUPPRESS`.",
-			LookAt:    "The upstream caller: its header `grpc-previous-rpc-attempts` says that it retries.",
 			Change:    "Set `chain: ALLOW` if only this layer knows how to retry.",
 			CallAgain: "No: the retry belongs to the upstream caller.",
 		},
@@ -104,7 +101,6 @@ func Meanings() []Meaning {
 			Reason:    policy.ReasonBreakerOpen,
 			Short:     "the circuit breaker is open",
 			Means:     "The program's [circuit breaker](circuit-breaker.md) is open.",
-			LookAt:    "The breaker's own metrics, and the failures before it opened.",
 			Change:    "Its thresholds, if it opens too early.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Remove it during an outage: all calls that it holds back would come at once.",
@@ -114,7 +110,6 @@ func Meanings() []Meaning {
 			Short:  "the service would answer too late",
 			Means: "[Admission](overload.md#shed-load-in-the-client) expects no response before the deadline. A call with 0 attempts " +
 				"was not sent, and failed with `RESOURCE_EXHAUSTED`.",
-			LookAt:    "The service's latency, and its callers' deadlines.",
 			Change:    "Add capacity, or give the service less work. Set longer deadlines only if callers can wait.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Retry immediately: the refusals let the service serve other calls.",
@@ -123,7 +118,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonSlowEverywhere,
 			Short:  "the last calls were all slow: there is a queue",
 			Means: "All of the method's [last ten responses](overload.md) were very slow: longer than the attempt timeout, and " +
-				"longer than a quarter of the call's time. So requests wait in a queue, and another attempt would make it longer.",
+				"longer than a quarter of the call's time. So requests wait in a queue.",
 			LookAt: "The latency and the queue of the service, and of those that it calls. `answers` in the log says how slow.",
 			Change: "Add capacity, or [shed load](overload.md#shed-load-in-the-client). If the method usually takes that long, " +
 				"set a longer `perAttemptTimeout`, or longer deadlines.",
@@ -135,9 +130,7 @@ func Meanings() []Meaning {
 			Short:  "little is known of other calls, or some were slow as well",
 			Means: "The attempt is slow, and continues alone: more than a fifth of the method's [last ten " +
 				"responses](overload.md) were slow, or there have been fewer than five. `answers` in the log says which.",
-			LookAt: "Is the service overloaded, or the timeout too short? Has the program just started, as in a test?",
-			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. In a program that makes few " +
-				"calls, set `onAttemptTimeout: RETRY`, which [adds to an overload](overload.md#what-retry-costs). " +
+			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. " +
 				"[All remedies](overload.md#when-a-retry-is-refused).",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Shorten the delay: in an overload, hedges wait in the same queue.",
@@ -149,13 +142,11 @@ func Meanings() []Meaning {
 			LookAt:    "Deadlines and backoffs: `stagger explain --deadline` shows them.",
 			Change:    "Set a longer deadline or `timeout`, or shorter backoffs.",
 			CallAgain: "Yes, with a new deadline.",
-			DoNot:     "Remove deadlines: calls without one wait for as long as a server hangs.",
 		},
 		{
 			Reason:    policy.ReasonTooManyWaiting,
 			Short:     "too many calls wait already",
 			Means:     "`maxWaiting` (10,000) calls already wait for their next attempt, or half as many of one target.",
-			LookAt:    "The target: it is probably down.",
 			Change:    "Set shorter backoffs. Raise `maxWaiting` if there is memory for more calls.",
 			CallAgain: "Yes, after a pause.",
 		},
@@ -165,9 +156,8 @@ func Meanings() []Meaning {
 			Means: "Five attempts at the target have failed in a row, and the server answered none while the call waited " +
 				"([`maxConnectionWait`, 3 s](servers-down.md)). Or the call didn't wait: its method has failed for more than 5 s, the server " +
 				"asked for a longer delay, or the call's options forbid it.",
-			LookAt: "The server. Do all methods fail, or only this one?",
-			Change: "Fix the server. If one method always fails beside others that succeed, give it a budget of its own. If restarts take " +
-				"longer than 3 s, raise `maxConnectionWait`.",
+			Change: "Fix the server. If only one method fails, give it a budget of its own. If restarts take longer than 3 s, raise " +
+				"`maxConnectionWait`.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Write `budget: NONE` to avoid it: retries would make the outage last longer.",
 		},
@@ -176,9 +166,8 @@ func Meanings() []Meaning {
 			Short:  "the budget does not pay for another attempt",
 			Means: "The [retry budget](overload.md) is used up: too many of the last retries failed, and neither successful calls " +
 				"nor time have filled it since.",
-			LookAt: "The server, which the budget protects. `stagger.budget.balance` shows since when.",
-			Change: "In an outage, nothing: fix the server. Otherwise, [find the cause](overload.md#when-a-retry-is-refused): half " +
-				"of the backends hang, one method always fails, or many processes make few calls.",
+			LookAt:    "The server, which the budget protects. `stagger.budget.balance` shows since when.",
+			Change:    "In an outage, nothing: fix the server. Otherwise, [find the cause](overload.md#when-a-retry-is-refused).",
 			CallAgain: "Yes, after a pause: `Error.RetryAfter` says how long.",
 			DoNot:     "Write `budget: NONE`, or raise the numbers during an outage: retries would make it last longer.",
 		},
@@ -188,13 +177,11 @@ func Meanings() []Meaning {
 			Means:  "All checks passed, and another attempt follows. With `mode=\"OBSERVE\"`, it would have followed.",
 			LookAt: "Its rate. A few percent of the calls mean short faults; more mean a lasting one.",
 			Change: "Fix the failure.",
-			DoNot:  "Alert on single retries.",
 		},
 		{
 			Reason: policy.ReasonHedge,
 			Short:  "all checks passed, and another attempt still runs",
 			Means:  "All checks passed, and another attempt runs in parallel with a slow one.",
-			LookAt: "Its rate. If it is high, `hedgingDelay` or `perAttemptTimeout` is too short for the method.",
 			Change: stopIt + "Otherwise raise the delay; `hedgingQuantile` follows the latency.",
 			DoNot:  "Shorten the delay while all servers are slow.",
 		},
@@ -217,7 +204,6 @@ func Meanings() []Meaning {
 			Reason:    policy.ReasonCancelled,
 			Short:     "the caller has left",
 			Means:     "The caller cancelled the call long before its deadline. With `slow=\"true\"`, an attempt was slow.",
-			LookAt:    "Has a user left, or has a service above given up?",
 			Change:    strings.TrimSpace(stopIt),
 			CallAgain: "No.",
 		},
@@ -247,7 +233,6 @@ func Meanings() []Meaning {
 			LookAt:    "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: when and why were retries turned off?",
 			Change:    "Set `mode` in the policy file, or undo what `Retrier.SetMode` has set. The strictest mode applies.",
 			CallAgain: "No: retries are turned off.",
-			DoNot:     "Turn retries on everywhere at once after a long outage: begin with a few instances.",
 		},
 	})
 }

@@ -166,10 +166,10 @@ var write = flag.Bool("write", false, "write what is generated into the pages")
 func TestReasonPages(t *testing.T) {
 	t.Parallel()
 	var table, entries strings.Builder
-	table.WriteString("\n| check | if it fails |\n| --- | --- |\n")
+	table.WriteString("\n")
 	for _, m := range explain.Meanings() {
 		if m.Question != "" {
-			fmt.Fprintf(&table, "| %s | [`%s`](#%[2]s) |\n", m.Question, m.Reason)
+			fmt.Fprintf(&table, "1. %s [`%s`](#%[2]s)\n", m.Question, m.Reason)
 		}
 		fmt.Fprintf(&entries, "\n### `%s`\n\n%s\n", m.Reason, m.Means)
 		separator := "\n"
