@@ -489,7 +489,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/works-with.md", "keepalive", "6 minutes, timeout 20 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "outage", "5 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/servers-down.md", "outage", "5 s"},
-		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "`Watch`", "every two seconds"},
+		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "interceptor.Watch(ctx", "every two seconds"},
 		{"tools/ci/growth", "$growth > 2.3", "README.md", "`make growth`", "2.3 MiB"},
 	} {
 		if !strings.Contains(read(t, row.file), row.code) {

@@ -38,7 +38,7 @@ func TestOverloadPage_Numbers(t *testing.T) {
 		{"parallel", []any{fmt.Sprint(evidence.Enough, "th")}},
 		{"an overload", []any{evidence.MostSlow, evidence.Remembered}},
 		{"pay for themselves", []any{100 / b.Refund}},
-		{"a blip", []any{b.Refund}},
+		{"*blip*", []any{b.Refund}},
 		{"quiet client", []any{b.Size, b.RefundSize, busy, busy * successes * b.PerSuccess}},
 		{"each process", []any{budget.RefillTime.Seconds() / b.Size}},
 		{"`perSuccess", []any{added, quiet, quiet * successes * added, quiet * successes * b.PerSuccess}},
