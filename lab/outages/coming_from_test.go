@@ -83,7 +83,7 @@ var (
 	ready      = staggerClient("… with `waitForReady: true`", "", `, "waitForReady": true`)
 )
 
-// TestDocsAreCurrent_ComingFrom plays what docs/coming-from.md says of restarts, and of the load in an outage.
+// TestDocsAreCurrent_ComingFrom plays what docs/coming-from.md says of restarts, and docs/evidence/outages.md of the load in an outage.
 func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 	const plays = 20
 	downs := []time.Duration{time.Second, 2500 * time.Millisecond, 5 * time.Second}
@@ -132,7 +132,7 @@ func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 			}
 			load.Rows = append(load.Rows, row)
 		}
-		agree(one, comingFrom, "load", load, off)
+		agree(one, page, "load", load, off)
 	})
 }
 

@@ -499,13 +499,13 @@ func TestPages_Bounds(t *testing.T) {
 	}
 }
 
-// The report of the shop on docs/chains.md explains reasons as the shop does.
+// The report of the shop on its page explains reasons as the shop does.
 func TestPages_Shop(t *testing.T) {
 	t.Parallel()
-	shown := regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(read(t, "docs/chains.md"), -1)
+	shown := regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(read(t, "examples/shop/README.md"), -1)
 	for _, m := range shown {
 		if meaning, err := explain.MeaningOf(m[2]); meaning.Short != m[1] {
-			t.Errorf("docs/chains.md explains %s as %q; the shop as %q, %v", m[2], m[1], meaning.Short, err)
+			t.Errorf("examples/shop/README.md explains %s as %q; the shop as %q, %v", m[2], m[1], meaning.Short, err)
 		}
 	}
 	if len(shown) < 3 {
