@@ -383,7 +383,7 @@ var fromMiddleware = []scenario{
 		why:    "Streams of all kinds are retried, from a bounded buffer.",
 	},
 	{
-		name: "the server is away for longer than all attempts", entry: linear, kind: serverStream, away: 150 * ms,
+		name: "the server is down for longer than all attempts", entry: linear, kind: serverStream, away: 150 * ms,
 		serves: []testserver.Step{testserver.OK()},
 		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "UNAVAILABLE after 100ms, 0 messages, no request",
@@ -399,7 +399,7 @@ var fromMiddleware = []scenario{
 		why:    "The same.",
 	},
 	{
-		name: "the server is away for longer than the deadline", entry: linear, kind: serverStream, away: 150 * ms, deadline: 50 * ms,
+		name: "the server is down for longer than the deadline", entry: linear, kind: serverStream, away: 150 * ms, deadline: 50 * ms,
 		serves: []testserver.Step{testserver.OK()},
 		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "DEADLINE_EXCEEDED after 50ms, 0 messages, no request",

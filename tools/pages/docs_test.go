@@ -630,7 +630,7 @@ func TestPages_Promises(t *testing.T) {
 // Where a peer wins in the README's tables, its figure is bold, and the list of what stagger does worse has the trouble.
 func TestPages_PeersWin(t *testing.T) {
 	t.Parallel()
-	_, worse, _ := strings.Cut(read(t, "docs/evidence/README.md"), "\n## What stagger does worse than a peer\n")
+	_, worse, _ := strings.Cut(read(t, "docs/evidence/README.md"), "\n## What stagger does worse\n")
 	bold := 0
 	for i, table := range readmeTables(t) {
 		for client, row := range table {
