@@ -146,8 +146,12 @@ func TestCall(t *testing.T) {
 			want:   "full, ResourceExhausted after 3.5s: attempts_exhausted, [500ms 1s 2s]",
 		},
 		"the server's delay, half of 10 % more, and from anew": {
-			script: script{full.RetryInfo(8 * time.Second), full, testserver.OK()},
+			script: script{full.Pushback("8000"), full, testserver.OK()},
 			want:   "OK after 8.9s, [8.4s 500ms]",
+		},
+		"at least the server's delay, half of it more, and from anew": {
+			script: script{full.RetryInfo(8 * time.Second), full, testserver.OK()},
+			want:   "OK after 12.5s, [12s 500ms]",
 		},
 		"a slow attempt is given up for another": {
 			known: true, script: script{slow.Times(1), testserver.OK()},

@@ -254,22 +254,29 @@ func (c *call) answer(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)
-	if failure == nil {
+	switch {
+	case failure != nil:
+		failure.gaveUp = c.noteGaveUp(end)
+		return failure
+	case end.FailsOK:
+		c.noteGaveUp(end)
+	default:
 		c.noteSucceeded(end)
-		return nil
 	}
-	c.noteGaveUp(end)
-	return failure
+	return nil
 }
 
-// noteGaveUp records in the incoming call that a call made in its context has given up.
-func (c *call) noteGaveUp(end *attempts.End) {
+// noteGaveUp records in the incoming call that a call made in its context has given up, and reports whether that is so.
+func (c *call) noteGaveUp(end *attempts.End) bool {
 	if c.flags&optional != 0 || c.mode() != policy.ModeEnforce || !end.GaveUp() {
-		return
+		return false
 	}
-	if in := inbound(c.ctx); in != nil {
-		in.noteGaveUp(c.entry.name)
+	in := inbound(c.ctx)
+	if in == nil {
+		return false
 	}
+	in.noteGaveUp(c.entry.name, clock.Now())
+	return true
 }
 
 // noteSucceeded records in the incoming call that a call made in its context has succeeded.
@@ -278,7 +285,7 @@ func (c *call) noteSucceeded(end *attempts.End) {
 		return
 	}
 	if in := inbound(c.ctx); in != nil {
-		in.noteSucceeded(c.entry.name)
+		in.noteSucceeded(c.entry.name, c.start)
 	}
 }
 

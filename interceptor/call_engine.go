@@ -38,6 +38,7 @@ func (c *call) deciding() bool { return c.engineState != nil }
 // stream is nil for a unary call.
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine(new(engineState))
+	c.set.ServerStreams = stream != nil && stream.ServerStreams
 	switch {
 	case stream == nil:
 	case stream.ClientStreams:

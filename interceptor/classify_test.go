@@ -5,15 +5,20 @@ package interceptor_test
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -31,7 +36,7 @@ func (j *judge) classify(_ context.Context, _ string, reply any, err error) inte
 	j.asked++
 	j.mu.Unlock()
 	if m, ok := reply.(*wrapperspb.StringValue); ok && err == nil && m.GetValue() == "not yet" {
-		return interceptor.VerdictRetry
+		return interceptor.VerdictNotYet
 	}
 	switch status.Convert(err).Message() {
 	case "deadlock":
@@ -77,6 +82,7 @@ func TestClassifier_ReplyVerdicts(t *testing.T) {
 		"as code":   {interceptor.VerdictByCode, 1, policy.ReasonSucceeded},
 		"final":     {interceptor.VerdictFinal, 1, policy.ReasonSucceeded},
 		"try again": {interceptor.VerdictRetry, 4, policy.ReasonAttemptsExhausted},
+		"not yet":   {interceptor.VerdictNotYet, 4, policy.ReasonAttemptsExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -139,5 +145,161 @@ func TestClassifier_LeftRunning(t *testing.T) {
 		if len(seen) != 1 || (seen[0] == nil) != left {
 			t.Errorf("left running: %v; the classifier has seen %v", left, seen)
 		}
+	}
+}
+
+// A service that tells its failures in replies, as some databases do: they count as failures for throttle, breaker, budget and method. A
+// service that is well, and says "not yet", has none.
+func TestClassifier_FailureInReply(t *testing.T) {
+	for name, row := range map[string]struct {
+		verdict     interceptor.Verdict
+		asks        int // requests of the next call, after ten calls
+		told        codes.Code
+		failed, bad int // attempts and calls
+	}{
+		"a failure": {interceptor.VerdictRetry, 1, codes.Unavailable, 8, 2},
+		"not yet":   {interceptor.VerdictNotYet, 4, codes.OK, 0, 0},
+	} {
+		t.Run(name+", throttle", func(t *testing.T) {
+			asked := 0
+			retry := plain()
+			retry.Budget = "gRPC's"
+			c := config(retry)
+			c.Budgets = []spec.Budget{{Name: "gRPC's", Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}}
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, text("busy"))
+				for range 10 {
+					_, _ = s.call(t.Context(), get)
+				}
+				before := s.Count(get)
+				if _, err := s.call(t.Context(), get); err != nil || s.Count(get)-before != row.asks {
+					t.Errorf("%d requests, %v; want %d", s.Count(get)-before, err, row.asks)
+				}
+			}, says(row.verdict, &asked))
+		})
+		t.Run(name+", breaker and budget", func(t *testing.T) {
+			asked := 0
+			f, p := &fuse{limit: 10}, &purse{grants: 9}
+			retry := plain()
+			retry.Budget = ""
+			play(t, config(retry), func(t *testing.T, s scene) {
+				s.On(get, text("busy"))
+				for range 2 {
+					if got, err := s.call(t.Context(), get); got != "busy" || err != nil {
+						t.Errorf("%q, %v", got, err)
+					}
+				}
+				if len(f.told) != 8 || f.told[0] != row.told || f.told[7] != row.told {
+					t.Errorf("the breaker hears %v; want %v", f.told, row.told)
+				}
+				if p.failed != row.failed || p.bad != row.bad || p.ok != 2-row.bad || p.wasted != 6 {
+					t.Errorf("the budget: %+v; want %d failed attempts, %d failed calls", p, row.failed, row.bad)
+				}
+			}, says(row.verdict, &asked), withFuse(f), interceptor.WithBudget("", forAll(p)))
+		})
+	}
+}
+
+// An error may mean "not yet" as well: that of a poll whose server says NOT_FOUND until the result is there.
+func TestClassifier_NotYetAsError(t *testing.T) {
+	f, p := &fuse{limit: 2}, &purse{grants: 9}
+	retry := plain()
+	retry.Budget = ""
+	asked := 0
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.NotFound))
+		if _, err := s.call(t.Context(), get); status.Code(err) != codes.NotFound || s.Count(get) != 4 || f.String() != "4 [OK OK OK OK]" {
+			t.Errorf("%v, %d requests; the breaker: %v", err, s.Count(get), f)
+		}
+		if p.failed != 0 || p.bad != 1 {
+			t.Errorf("the budget: %+v", p)
+		}
+	}, says(interceptor.VerdictNotYet, &asked), withFuse(f), interceptor.WithBudget("", forAll(p)))
+}
+
+// A service tells its delay in a header of its own.
+func TestClassifier_Delay(t *testing.T) {
+	reset := func(ctx context.Context, _ string, _ any, _ error) (v interceptor.Verdict) {
+		seconds, err := strconv.Atoi(strings.Join(interceptor.TrailerFromContext(ctx)["x-ratelimit-reset"], ""))
+		if err == nil {
+			v.Delay = time.Duration(seconds) * time.Second
+		}
+		return v
+	}
+	limited := func(seconds string) testserver.Step {
+		return down().Trailer(metadata.Pairs("x-ratelimit-reset", seconds))
+	}
+	for name, row := range map[string]struct {
+		step   testserver.Step
+		waits  string
+		reason policy.Reason
+		rest   time.Duration // that the caller is told to wait
+	}{
+		"obeyed":                          {limited("7"), "[7s]", "", 0},
+		"longer than maxPushback":         {limited("600"), "[]", policy.ReasonPushbackStop, 600 * time.Second},
+		"longer than the deadline allows": {limited("90"), "[]", policy.ReasonDeadlineTooClose, 90 * time.Second},
+		"the server's pushback wins":      {limited("7").Pushback("2000"), "[2s]", "", 0},
+		"instead of RetryInfo":            {limited("7").RetryInfo(9 * time.Second), "[7s]", "", 0},
+		"none: the server's own":          {down().RetryInfo(9 * time.Second), "[9s]", "", 0},
+	} {
+		for kind, desc := range callKinds {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				play(t, config(plain()), func(t *testing.T, s scene) {
+					s.On(get, row.step.Times(1), text("good"))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					err := exchange(ctx, s.conn, desc, get)
+					if reasonOf(err) != row.reason || s.waits() != row.waits {
+						t.Errorf("%v (%s) after %s; want %s after %s", err, reasonOf(err), s.waits(), row.reason, row.waits)
+					}
+					if row.rest > 0 && retryAfterOf(t, err) != row.rest {
+						t.Errorf("RetryAfter %v; want %v", retryAfterOf(t, err), row.rest)
+					}
+				}, interceptor.WithClassifier(reset))
+			})
+		}
+	}
+}
+
+// 500 processes are told "in 1 s" at the same time, by a server that then takes each for at least that: their requests are spread over the
+// next second. Those told with grpc-retry-pushback-ms come within a tenth.
+func TestRetryInfo_Spread(t *testing.T) {
+	const processes = 500
+	for name, row := range map[string]struct {
+		step testserver.Step
+		most int // requests in a tenth of a second
+	}{
+		"RetryInfo":              {down().RetryInfo(time.Second), processes/10 + 1},
+		"retry-after":            {down().Trailer(metadata.Pairs("retry-after", "1")), processes/10 + 1},
+		"grpc-retry-pushback-ms": {down().Pushback("1000"), processes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			retry := plain()
+			retry.Backoff.Jitter = "FULL"
+			var drawn atomic.Int64
+			play(t, waiting(config(retry), 4*processes), func(t *testing.T, s scene) {
+				s.connect()
+				s.On(get, row.step.Times(processes), text("good"))
+				began := time.Now()
+				var calls sync.WaitGroup
+				for range processes {
+					calls.Go(func() {
+						if _, err := s.call(t.Context(), get); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				calls.Wait()
+				tenths := map[int]int{}
+				for _, a := range s.Attempts()[processes:] {
+					tenths[int(a.Time.Sub(began)/(100*ms))]++
+				}
+				for tenth, n := range tenths {
+					if tenth < 10 || n > row.most || row.most == processes && tenth > 10 {
+						t.Errorf("%d requests in tenth %d of a second", n, tenth)
+					}
+				}
+			}, interceptor.WithRandom(func() float64 { return float64(drawn.Add(1)%processes) / processes }))
+		})
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -142,6 +144,51 @@ func TestSlowAttempts(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A quiet watch doesn't make its healthy server slow: it has brought nothing when the call ends, at its deadline or since the application leaves,
+// or when it is cut. A message that comes late does, and so does silence after a timeout of the attempt's own, unless the watch is resumed.
+func TestSlowAttempts_QuietWatch(t *testing.T) {
+	timed := plain()
+	timed.PerAttemptTimeout = 100 * ms
+	watch := []grpc.CallOption{interceptor.Resume(func(proto.Message) (proto.Message, bool) { return wrapperspb.String("again"), true })}
+	cut := testserver.Fail(codes.Unavailable).Delay(time.Minute)
+	for name, row := range map[string]struct {
+		retry  spec.Retry
+		script []testserver.Step
+		leaves time.Duration // when the caller leaves; 0: at the deadline of two minutes
+		opts   []grpc.CallOption
+		slow   bool
+	}{
+		"until the deadline":                       {plain(), []testserver.Step{testserver.Hang()}, 0, nil, false},
+		"until the application leaves":             {plain(), []testserver.Step{testserver.Hang()}, time.Minute, nil, false},
+		"cut":                                      {plain(), []testserver.Step{cut}, 0, nil, false},
+		"cut and resumed":                          {plain(), []testserver.Step{cut}, 0, watch, false},
+		"resumed, with a timeout of its own":       {timed, []testserver.Step{testserver.Hang()}, time.Minute, watch, false},
+		"resumed, with a timeout and the deadline": {timed, []testserver.Step{testserver.Hang()}, 0, watch, false},
+		"a timeout of its own":                     {timed, []testserver.Step{testserver.Hang()}, time.Minute, nil, true},
+		"a late message":                           {plain(), []testserver.Step{testserver.OK(wrapperspb.String("a")).Delay(time.Minute)}, 0, nil, true},
+		"a late answer":                            {plain(), []testserver.Step{testserver.Fail(codes.NotFound).Delay(time.Minute)}, 0, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(row.retry), func(t *testing.T, s scene) {
+				s.connect()
+				s.On(get, row.script...)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				if row.leaves > 0 {
+					time.AfterFunc(row.leaves, cancel)
+				}
+				err := exchange(ctx, s.conn, serverStream, get, row.opts...)
+				synctest.Wait()
+				for _, e := range slices.Concat(s.attempts, s.calls) {
+					if e.SlowAttempt != row.slow {
+						t.Errorf("attempt %d of %s: slow %v; want %v (%v)", e.Attempt, e.Reason, e.SlowAttempt, row.slow, err)
+					}
+				}
+			})
+		})
 	}
 }
 

@@ -63,6 +63,30 @@ func TestDescriptors_Warnings(t *testing.T) {
 	}
 }
 
+// A note about a file is reported once, and again only if a reload has changed what it says.
+func TestReload_Notes(t *testing.T) {
+	t.Parallel()
+	j := new(journal)
+	file := func(before, more string) *policy.Set {
+		return mustParse(t, before+"loadBalancingConfig: [{round_robin: {}}]\nmethodConfig:\n- name: [{service: acme.orders.v1.OrderService}"+more+"]\n"+
+			"  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}\n")
+	}
+	r := mustNew(t, file("", ""), withJournal(j))
+	if len(j.notes) != 2 {
+		t.Fatalf("notes %q; want two", j.notes)
+	}
+	for range 3 {
+		testkit.NoError(t, r.Reload(file("# the same, a line further down\n", "")))
+	}
+	if len(j.notes) != 2 {
+		t.Errorf("notes %q after reloads; want those of the start", j.notes)
+	}
+	testkit.NoError(t, r.Reload(file("", ", {service: acme.jobs.v1.JobService}")))
+	if len(j.notes) != 3 {
+		t.Errorf("notes %q; want one more, of two names", j.notes)
+	}
+}
+
 // New knows generated code that is linked into the program. It says nothing of other services, unless they resemble one of these.
 func TestDescriptors_NamesOfGeneratedCode(t *testing.T) {
 	t.Parallel()

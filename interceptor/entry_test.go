@@ -66,11 +66,11 @@ func TestInbound_MarksLeave(t *testing.T) { // not parallel: marks of other call
 	in := new(inboundCall)
 	set := false
 	_ = in.serve(func() error {
-		in.noteGaveUp("/a.B/Get")
-		in.noteGaveUp("/a.B/List")
+		in.noteGaveUp("/a.B/Get", 0)
+		in.noteGaveUp("/a.B/List", 0)
 		return errNotMade
 	}, func(metadata.MD) { set = true })
-	in.noteGaveUp("/a.B/Get")
+	in.noteGaveUp("/a.B/Get", 0)
 	if !set || allMarks.Load() != before {
 		t.Errorf("trailer set: %v, %d marks more than before; want none", set, allMarks.Load()-before)
 	}

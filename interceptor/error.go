@@ -50,6 +50,8 @@ type Error struct {
 	err  error  // the one that the caller gets
 	last error  // of an earlier attempt, if err hides that; else nil
 	note string // about the deadline, or ""
+
+	gaveUp bool // the call has given up in an incoming call, whose handler may return this error
 }
 
 // Error returns the text of the last attempt's error.
@@ -106,8 +108,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.cause(), e.last}
 }
 
-// failure returns the error for the caller. It is nil after success, and for a reply that means "not yet" but is not
-// retried.
+// failure returns the error for the caller. It is nil after success, and for a reply that was to be retried, but
+// was not.
 func (c *call) failure(end *attempts.End) *Error {
 	err := end.Err
 	if end.Answer == 0 && err == nil {

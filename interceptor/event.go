@@ -85,7 +85,7 @@ type Event struct {
 	WillRetry bool
 	Reason    policy.Reason
 	Delay     time.Duration // in CallEnd, the sum of the call's waits without a running attempt
-	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
+	Pushback  string        // the delay's source: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after", "verdict" (a classifier's)
 	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
 	// ForAnswer says in Decision that all attempts at the target fail, so that the next one isn't sent after Delay, but waits for an answer to
@@ -93,7 +93,8 @@ type Event struct {
 	ForAnswer bool
 
 	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a
-	// quarter of the call's time. A stream's attempt is measured until its first message. An attempt that no server has seen isn't slow. In
+	// quarter of the call's time. A stream's attempt is measured until its first message. The silence of a server stream isn't slow by a
+	// quarter of the call's time, since a watch may be quiet, nor at all with [Resume]. An attempt that no server has seen isn't slow. In
 	// CallEnd it says that one of the call's attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
 	SlowAttempt bool
 

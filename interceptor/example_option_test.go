@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -244,6 +246,20 @@ func ExampleVerdict() {
 		return interceptor.VerdictByCode
 	})
 	_, err := interceptor.Load(orderFile, quiet, restarting)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// A server names its delay in a header of its own, in seconds.
+func ExampleTrailerFromContext() {
+	limited := interceptor.WithClassifier(func(ctx context.Context, _ string, _ any, _ error) (v interceptor.Verdict) {
+		reset := interceptor.TrailerFromContext(ctx)["x-ratelimit-reset"]
+		if seconds, err := strconv.Atoi(strings.Join(reset, "")); err == nil {
+			v.Delay = time.Duration(seconds) * time.Second // the policy still decides by the code whether to retry
+		}
+		return v
+	})
+	_, err := interceptor.Load(orderFile, quiet, limited)
 	fmt.Println(err)
 	// Output: <nil>
 }

@@ -318,7 +318,7 @@ methodConfig:
 func ExampleWithClassifier() {
 	unary := retrying(interceptor.WithClassifier(func(_ context.Context, _ string, reply any, err error) interceptor.Verdict {
 		if result, ok := reply.(*wrapperspb.StringValue); ok && err == nil && result.GetValue() == "" {
-			return interceptor.VerdictRetry
+			return interceptor.VerdictNotYet
 		}
 		return interceptor.VerdictByCode
 	}))

@@ -189,7 +189,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r.replaceRules(fresh)
-	r.reportWarnings()
+	r.reportWarnings(nil)
 	if r.repeats != nil {
 		r.repeats.Begin(r.diagnose, protobufType)
 	}

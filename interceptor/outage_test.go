@@ -5,8 +5,11 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -386,4 +389,34 @@ func (r *inboundRestart) play(t *testing.T, deadline, away time.Duration) {
 		})
 	}
 	running.Wait()
+}
+
+// Nothing listens, and the deadline is short. The call ends with UNAVAILABLE and the error of the last connection, also if its goroutine wakes
+// too late to end the wait before the deadline.
+func TestOutage_ShortDeadline(t *testing.T) {
+	for _, deadline := range []time.Duration{50 * ms, 300 * ms, time.Second, 2 * time.Second} {
+		for _, late := range []time.Duration{0, ms, 2 * ms, 20 * ms} {
+			for kind, desc := range callKinds {
+				t.Run(fmt.Sprintf("%v, %v late, %s", deadline, late, kind), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						lag := interceptor.WithRandom(func() float64 { // asked at each wake
+							time.Sleep(late)
+							return 0
+						})
+						r := mustNew(t, mustSet(t, config(plain())), quiet, lag)
+						conn := over(t, r, nil, grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+							return nil, errors.New("connection refused")
+						}))
+						ctx, cancel := context.WithTimeout(t.Context(), deadline)
+						defer cancel()
+						err := exchange(ctx, conn, desc, get)
+						if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "connection refused") {
+							t.Errorf("%v (%s)", err, reasonOf(err))
+						}
+					})
+				})
+			}
+		}
+	}
 }

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
@@ -34,16 +36,19 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 // resultOf returns the result of attempt a, which has returned err at now. local is as in [call.local]; a may have been cancelled since.
 func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
 	r.Err, r.Status, r.Local = err, ok, local
-	verdict := VerdictByCode
+	var verdict Verdict
 	judged := err != nil || reply != nil // for streams, only failures
 	if err != nil && !a.report.ended && c.cc != nil {
 		reply = nil // an inner interceptor may have left the attempt running, and it still writes into reply
 	}
 	if c.retrier.classifier != nil && c.entry.policy.MaxAttempts() > 1 && judged && !r.Local {
-		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
+		ctx := context.WithValue(c.ctx, trailerKey{}, a.report.trailer)
+		verdict = c.retrier.classifier(ctx, c.method, reply, err)
 	}
 	r.Trailer = a.report.trailer
-	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
+	r.Delay = verdict.Delay
+	r.Again, r.Final = verdict.means == meansRetry || verdict.means == meansNotYet, verdict.means == meansFinal
+	r.Well = verdict.means == meansNotYet
 	r.Foreign, r.Inner = c.foreign(a), !a.report.ended && !a.expired
 	if err == nil {
 		return r
@@ -54,7 +59,7 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	// An error without a status comes from an interceptor, not from a server.
 	withoutStatus := !isStatus || st.Code() == codes.OK
 	r.Own = c.ownError(a, st, &now)
-	r.Final = r.Final || withoutStatus && verdict == VerdictByCode || deterministic(st.Code(), err) ||
+	r.Final = r.Final || withoutStatus && verdict.means == meansByCode || deterministic(st.Code(), err) ||
 		a.report.unsent && dropped(st.Code(), err)
 	return r
 }
@@ -219,24 +224,48 @@ var unfit = []string{
 	"no codec registered for content-subtype",
 }
 
-// Verdict is a classifier's judgment of an attempt's result.
-type Verdict uint8
+// Verdict is a classifier's judgment of an attempt's result: [VerdictByCode], [VerdictRetry], [VerdictNotYet] or [VerdictFinal], with a delay
+// if the server names one. The zero value is VerdictByCode.
+type Verdict struct {
+	means means
 
-// Verdicts of a classifier.
+	// Delay is how long to wait before another attempt, if the server says so in a way that stagger doesn't read. It is obeyed as RetryInfo
+	// is: at least so long, with jitter on top, and if it is longer than the policy's maxPushback, no attempt follows. A
+	// grpc-retry-pushback-ms of the server wins. 0: the server's own delay applies, if there is one.
+	Delay time.Duration
+}
+
+type means uint8
+
 const (
-	VerdictByCode Verdict = iota // the policy decides by the status code
-	VerdictRetry                 // another attempt may help, whatever the code
-	VerdictFinal                 // no other attempt can help
+	meansByCode means = iota
+	meansRetry
+	meansNotYet
+	meansFinal
 )
 
-// WithClassifier lets classify judge the results of attempts: errors whose code is misleading, or
-// replies that mean "not yet" (err is nil; VerdictRetry). If such a reply is not
+// Verdicts of a classifier.
+var (
+	// VerdictByCode: the policy decides by the status code.
+	VerdictByCode = Verdict{}
+	// VerdictRetry: the server has failed, and another attempt may help, whatever the code. It is a failure for budget, throttle, breaker and
+	// admission, also if the code is OK: a breaker is told UNAVAILABLE then.
+	VerdictRetry = Verdict{means: meansRetry}
+	// VerdictNotYet: the server is well, but doesn't have the result yet, as when a call polls. Another attempt may bring it, which costs the
+	// budget a retry. It is no failure, also if the code is an error: a breaker is told of a success.
+	VerdictNotYet = Verdict{means: meansNotYet}
+	// VerdictFinal: no other attempt can help.
+	VerdictFinal = Verdict{means: meansFinal}
+)
+
+// WithClassifier lets classify judge the results of attempts: errors whose code is misleading, replies that tell a failure (err is nil;
+// [VerdictRetry]), or replies that mean "not yet" (err is nil; [VerdictNotYet]). If such a reply is not
 // retried, the caller gets the reply. Idempotency, maxAttempts, deadline and budget are checked afterwards, as always. Without
 // a retry policy for the method, classify is not called.
 //
 // classify runs in the call, after every attempt that was not abandoned, and must be safe for concurrent use. It must not keep or change
 // reply. reply is nil for streams, for which classify is called only after errors, and for an error of an inner interceptor whose attempt
-// gRPC has not ended.
+// gRPC has not ended. [TrailerFromContext] returns what the server has sent beside it.
 func WithClassifier(classify func(ctx context.Context, method string, reply any, err error) Verdict) Option {
 	return func(r *Retrier) error {
 		if classify == nil {
@@ -245,4 +274,13 @@ func WithClassifier(classify func(ctx context.Context, method string, reply any,
 		r.classifier = classify
 		return nil
 	}
+}
+
+type trailerKey struct{}
+
+// TrailerFromContext returns the trailer of the attempt that a classifier judges. It has all metadata of an immediate error, such as a delay
+// in x-ratelimit-reset. Don't change it. For another context, or an attempt without a stream, it is nil.
+func TrailerFromContext(ctx context.Context) metadata.MD {
+	trailer, _ := ctx.Value(trailerKey{}).(metadata.MD)
+	return trailer
 }

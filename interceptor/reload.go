@@ -12,8 +12,9 @@ import (
 )
 
 // Reload replaces the policies of the Retrier with those of a set. Running calls keep theirs. Reload scales a
-// budget's balance to its new settings. A budget of another name, kind or scope starts full. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to connections made
-// after the reload, with a warning. On an error, nothing changes. Reload is safe for concurrent use.
+// budget's balance to its new settings. A budget of another name, kind or scope starts full. A new loadBalancingConfig
+// ([Retrier.DialOptions]) applies only to connections made after the reload, with a warning. Observers hear of notes about the set that were
+// not true of the last one, and of all its warnings. On an error, nothing changes. Reload is safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set, as policy.Load or policy.Parse returns")
@@ -33,7 +34,7 @@ func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 		return
 	}
 	r.notifyReload(set, changes.Of(before.set.Set, after.set.Set), nil)
-	r.reportWarnings()
+	r.reportWarnings(before)
 	r.warnBalancingChanged(before, after)
 }
 

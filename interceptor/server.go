@@ -5,9 +5,11 @@ package interceptor
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -17,33 +19,38 @@ import (
 
 // inboundCall is an incoming call whose handler makes calls.
 type inboundCall struct {
-	marks  atomic.Int64 // how many methods gaveUp has: most calls need no lock
-	mu     sync.Mutex   // guards changes of marks, and below
-	gaveUp map[string]bool
+	marks  atomic.Int64             // how many methods gaveUp has: most calls need no lock
+	mu     sync.Mutex               // guards changes of marks, and below
+	gaveUp map[string]time.Duration // by method: when the last of its calls gave up
 	over   bool
 }
 
-// noteGaveUp records that a call of a method has given up.
-func (in *inboundCall) noteGaveUp(method string) {
+// noteGaveUp records that a call of a method has given up now.
+func (in *inboundCall) noteGaveUp(method string, now time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.over {
 		return
 	}
 	if in.gaveUp == nil {
-		in.gaveUp = map[string]bool{}
+		in.gaveUp = map[string]time.Duration{}
 	}
-	in.gaveUp[method] = true
+	in.gaveUp[method] = now
 	in.setMarks(len(in.gaveUp))
 }
 
-// noteSucceeded records that a call of a method has succeeded: its handler does not fail because an earlier one gave up.
-func (in *inboundCall) noteSucceeded(method string) {
+// noteSucceeded records that a call of a method has succeeded: its handler does not fail because an earlier one gave up. A call that began
+// before that, in parallel, says nothing of it.
+func (in *inboundCall) noteSucceeded(method string, began time.Duration) {
 	if in.marks.Load() == 0 {
 		return
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	at, marked := in.gaveUp[method]
+	if !marked || began < at {
+		return
+	}
 	delete(in.gaveUp, method)
 	in.setMarks(len(in.gaveUp))
 }
@@ -80,8 +87,8 @@ type inboundKey struct{}
 // ServerOptions returns options of grpc.NewServer for a service that is also a client. If a call made in the context of an incoming call
 // gives up after its retries, or because it cannot connect, and the incoming call fails, the server sends pushback to its caller (trailer
 // grpc-retry-pushback-ms: -1, gRFC A6). gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts. A call
-// with [Optional] doesn't count. Neither does a call if a later call of the same method succeeds, or if a streaming handler then sends a
-// message.
+// with [Optional] doesn't count. Neither does a call if another call of the same method begins later and succeeds, unless the handler returns
+// the first one's error, or if a streaming handler then sends a message. Marks go by method, not by target.
 //
 //	grpc.NewServer(retrier.ServerOptions()...)
 //
@@ -125,16 +132,22 @@ func (s *inboundStream) SendMsg(m any) error {
 // serve runs the handler of the call. If it fails after one of its calls has given up, serve sets the trailer. A handler
 // that panics fails as well: an outer interceptor may recover.
 func (in *inboundCall) serve(handler func() error, setTrailer func(metadata.MD)) error {
-	failed := true
+	failed, itsOwn := true, false
 	defer func() {
-		if failed && in.marks.Load() > 0 {
+		if failed && (itsOwn || in.marks.Load() > 0) {
 			setTrailer(metadata.Pairs(decision.PushbackTrailer, "-1"))
 		}
 		in.end()
 	}()
 	err := handler()
-	failed = err != nil
+	failed, itsOwn = err != nil, ofGivenUp(err)
 	return err
+}
+
+// ofGivenUp reports whether err is or wraps the error of a call that has given up in an incoming call: its handler has not got over it.
+func ofGivenUp(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.gaveUp
 }
 
 // inbound returns the incoming call of a context, or nil if there is none.

@@ -193,6 +193,53 @@ func TestChain_SeveralCalls(t *testing.T) {
 	}
 }
 
+// A handler that asks several shards in parallel, of which one gives up after 300 ms. The others are answered then or later.
+func TestChain_Shards(t *testing.T) {
+	t.Parallel()
+	own := func(first error) error { return first }
+	wrapped := func(first error) error { return fmt.Errorf("shard 0: %w", first) }
+	other := func(error) error { return status.Error(codes.Unavailable, "for a reason of its own") }
+	for name, row := range map[string]struct {
+		starts []time.Duration // of the other shards, which take 400 ms each
+		answer func(error) error
+		want   string
+	}{
+		"in parallel":                         {[]time.Duration{0, 0}, own, "[-1]"},
+		"in parallel, wrapped":                {[]time.Duration{0, 0}, wrapped, "[-1]"},
+		"in parallel, in its own words":       {[]time.Duration{0, 0}, other, "[-1]"},
+		"some later":                          {[]time.Duration{0, 350 * ms}, own, "[-1]"},
+		"some later, wrapped":                 {[]time.Duration{0, 350 * ms}, wrapped, "[-1]"},
+		"some later, and another failure":     {[]time.Duration{0, 350 * ms}, other, "[]"},
+		"some later, and the handler goes on": {[]time.Duration{0, 350 * ms}, func(error) error { return nil }, "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(three("ALLOW")), func(t *testing.T, s scene) {
+				s.On(get, down()) // 100 and 200 ms between its attempts
+				others := testserver.Start(t)
+				others.On(get, text("a").Delay(400*ms))
+				conn := others.Dial(t, s.retrier.DialOptions()...)
+				got, err := s.trailerAbove(t, true, func(ctx context.Context) error {
+					var shards sync.WaitGroup
+					for _, start := range row.starts {
+						shards.Go(func() {
+							time.Sleep(start)
+							if err := exchange(ctx, conn, nil, get); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					_, first := s.call(ctx, get)
+					shards.Wait()
+					return row.answer(first)
+				})
+				if fmt.Sprint(got) != row.want {
+					t.Errorf("trailer %v with %v; want %s", got, err, row.want)
+				}
+			})
+		})
+	}
+}
+
 // A second try of a stream without a policy takes the mark back, too, if there is no observer.
 func TestChain_SecondTryWithoutPolicy(t *testing.T) {
 	t.Parallel()
@@ -219,7 +266,7 @@ func TestChain_SecondTryWithoutPolicy(t *testing.T) {
 	}
 }
 
-// A parallel branch that wins takes the mark of the other one back.
+// A parallel branch that wins does not take the mark of the other one back: that may be another shard, which the handler needs.
 func TestChain_ParallelBranch(t *testing.T) {
 	t.Parallel()
 	for _, unary := range []bool{true, false} {
@@ -235,8 +282,8 @@ func TestChain_ParallelBranch(t *testing.T) {
 					branches.Wait()
 					return status.Error(codes.Unavailable, "for a reason of its own")
 				})
-				if len(got) != 0 || err == nil {
-					t.Errorf("trailer %v with %v; want none", got, err)
+				if fmt.Sprint(got) != "[-1]" || err == nil {
+					t.Errorf("trailer %v with %v; want -1", got, err)
 				}
 			})
 		})

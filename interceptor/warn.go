@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -163,22 +164,42 @@ func (r *Retrier) diagnoseError(d policy.Diagnostic) { r.diagnose(document.Sever
 // note reports a note.
 func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(document.SeverityNote, d) }
 
-// reportWarnings reports the warnings and notes about the set, and about its load balancing, to observers.
-func (r *Retrier) reportWarnings() {
+// reportWarnings reports the warnings and notes about the set, and about its load balancing, to observers: after a reload only notes that
+// were not true before. before is nil if there was no set.
+func (r *Retrier) reportWarnings(before *rules) {
 	now := r.rules.Load()
 	for _, d := range now.set.Warnings() {
-		if d.Severity == document.SeverityNote {
-			r.note(d)
-		} else {
+		if d.Severity != document.SeverityNote {
 			r.warn(d)
 		}
 	}
 	for _, d := range now.channel.warnings {
 		r.warn(d)
 	}
-	if now.channel.config != "" {
-		r.note(now.channel.note)
+	var known []policy.Diagnostic
+	if before != nil {
+		known = before.notes()
 	}
+	for _, d := range now.notes() {
+		if !slices.ContainsFunc(known, func(k policy.Diagnostic) bool {
+			return k.Field == d.Field && k.Value == d.Value && k.Message == d.Message
+		}) {
+			r.note(d)
+		}
+	}
+}
+
+// notes returns the notes about the set and about its load balancing.
+func (r *rules) notes() (list []policy.Diagnostic) {
+	for _, d := range r.set.Warnings() {
+		if d.Severity == document.SeverityNote {
+			list = append(list, d)
+		}
+	}
+	if r.channel.config != "" {
+		list = append(list, r.channel.note)
+	}
+	return list
 }
 
 // diagnose reports a diagnostic to the observers, or to the default logger if none of them handles diagnostics: warnings

@@ -67,10 +67,12 @@ func failedAttempts(c *attemptCounts) (n int, detail string) {
 	return n, " (" + codename.Of(most) + ")"
 }
 
-// attempt counts an attempt that has ended. The first one that is slow or has failed begins a minute.
-func (l *logger) attempt(_ context.Context, e interceptor.Event) {
+// attempt counts an attempt that has ended. The first one that is slow or has failed begins a minute. A quiet watch that its call's deadline
+// has ended, which isn't slow, says nothing of its backend.
+func (l *logger) attempt(ctx context.Context, e interceptor.Event) {
 	s := &l.trouble
-	failed := !e.SlowAttempt && !answersRequest(e.Code)
+	quiet := e.Code == codes.DeadlineExceeded && endedByDeadline(ctx, e)
+	failed := !e.SlowAttempt && !quiet && !answersRequest(e.Code)
 	if e.Peer == nil || !e.SlowAttempt && !failed && !s.counting.Load() {
 		return
 	}
@@ -97,6 +99,13 @@ func (l *logger) attempt(_ context.Context, e interceptor.Event) {
 	if failed {
 		counts.failed[e.Code]++
 	}
+}
+
+// endedByDeadline reports whether an attempt has ended at its call's deadline. The server knows it as well, by its own clock: its error comes
+// within a fiftieth of the time.
+func endedByDeadline(ctx context.Context, e interceptor.Event) bool {
+	deadline, limited := ctx.Deadline()
+	return limited && time.Until(deadline) <= e.Elapsed/50
 }
 
 // writeTrouble ends the minute, and writes a line for each target with slow backends, and one for each with failing ones.

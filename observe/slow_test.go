@@ -4,18 +4,26 @@
 package observe_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/observe"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // at is how many attempts at a backend end, and how many of them are slow.
@@ -75,6 +83,47 @@ func TestSlog_SlowBackends(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Quiet watches of a healthy backend, which end at their deadlines, are in no line about backends.
+func TestSlog_SlowBackends_QuietWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const watch = "/acme.orders.v1.OrderService/WatchOrders"
+		var out synced
+		set := testkit.Must(policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: WatchOrders}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`)))(t)
+		r := testkit.Must(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil))))))(t)
+		server := testserver.Start(t)
+		server.On(watch, testserver.Hang())
+		conn := server.Dial(t, r.DialOptions()...)
+		var watches sync.WaitGroup
+		for range 100 {
+			watches.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, watch)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				testkit.NoError(t, stream.SendMsg(&emptypb.Empty{}))
+				testkit.NoError(t, stream.CloseSend())
+				if err := stream.RecvMsg(&emptypb.Empty{}); status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("%v; want the deadline", err)
+				}
+			})
+		}
+		watches.Wait()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got := out.take(); strings.Contains(got, "attempts at") {
+			t.Error(got)
+		}
+	})
 }
 
 // An attempt without a connection has no backend, and the number of backends is bounded.

@@ -67,6 +67,7 @@ type RetryPolicy struct {
 	Jitter            backoff.Jitter
 	PerAttemptTimeout time.Duration
 	OnAttemptTimeout  string // "HEDGE" or "RETRY"
+	MessageTimeout    time.Duration
 	Budget            string
 	MaxPushback       time.Duration
 	PerCode           []PerCode

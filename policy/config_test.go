@@ -72,7 +72,7 @@ func full() policy.Config {
 					MaxAttempts: 7, InitialBackoff: time.Nanosecond, MaxBackoff: time.Hour, BackoffMultiplier: 1.5,
 					RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted},
 					Growth:               backoff.GrowthLinear, Jitter: backoff.JitterDecorrelated,
-					PerAttemptTimeout: time.Second, OnAttemptTimeout: "RETRY", Budget: "some", MaxPushback: time.Minute,
+					PerAttemptTimeout: time.Second, OnAttemptTimeout: "RETRY", MessageTimeout: time.Minute, Budget: "some", MaxPushback: time.Minute,
 					PerCode: []policy.PerCode{{
 						Codes: []codes.Code{codes.Aborted}, MaxAttempts: 3, InitialBackoff: time.Second, MaxBackoff: 2 * time.Second,
 						BackoffMultiplier: 3, Growth: backoff.GrowthExponential, Jitter: backoff.JitterEqual, OnlyWithServerDelay: true,

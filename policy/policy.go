@@ -89,6 +89,9 @@ func (p *Policy) MaxAttempts() int { return p.compiled.Extra.MaxAttempts }
 // PerAttemptTimeout returns the time after which an attempt may be replaced or hedged, or 0 for never.
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.compiled.Extra.PerAttemptTimeout }
 
+// MessageTimeout returns the time after which a silent server stream counts as cut, or 0 for never.
+func (p *Policy) MessageTimeout() time.Duration { return p.compiled.Extra.MessageTimeout }
+
 // Budget returns the name of the budget, or "" for the default one.
 func (p *Policy) Budget() string { return p.compiled.Extra.Budget }
 

@@ -90,6 +90,16 @@ func (c *Call) outlasted(a *attempt, at time.Duration) bool {
 	return a.slow || c.took(a, at) > c.limitsOf(a.number).Fast
 }
 
+// quiet reports whether a stream's attempt has ended without a message, and nothing shows that one was late: the server of a watch may have
+// nothing to tell. A timeout of the attempt's own says that a message was expected, unless the stream is one that is resumed.
+func (c *Call) quiet(a *attempt, r *Result, is decision.Class) bool {
+	if !c.set.ServerStreams || a.heard || a.cancelled == outrun {
+		return false
+	}
+	timeout, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
+	return c.set.Resumes || timeout == 0 && !r.isAnswer(is)
+}
+
 // EndedSlow reports whether that is so of the attempt of the last call of Ended, and a server has seen it.
 func (c *Call) EndedSlow() bool { return c.endedSlow }
 
@@ -124,14 +134,14 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	return admitting.Other
 }
 
-// isAnswer reports whether a result is a server's answer to the request: OK, or an error that speaks of the request. Only answers show how
-// fast a method is, and that an extra attempt has helped. Any other error may be that of a server that fails every request, also an
-// INTERNAL or UNKNOWN that isn't retried.
+// isAnswer reports whether a result is a server's answer to the request: OK, an error that speaks of the request, or what a classifier
+// takes for "not yet". A reply in which it has found a failure is none. Only answers show how fast a method is, and that an extra attempt
+// has helped. Any other error may be that of a server that fails every request, also an INTERNAL or UNKNOWN that isn't retried.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
-	case r.Foreign:
+	case r.Foreign, r.FailsOK():
 		return false
-	case r.Err == nil:
+	case r.Err == nil, r.Again && r.Well:
 		return true
 	case r.Final, is.Retryable:
 		return false

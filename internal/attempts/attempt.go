@@ -98,7 +98,7 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
-	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
+	c.choose(step, answer{attempt: a.number}, policy.ReasonSucceeded, now.At)
 	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: !r.Foreign && c.inTime(a)}, now.At)
 }
 
@@ -110,9 +110,9 @@ func (c *Call) inTime(a *attempt) bool {
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	helped := r.Err != nil && r.isAnswer(is) && c.inTime(a)
+	helped := r.Err != nil && !r.Again && r.isAnswer(is) && c.inTime(a)
 	long := c.ranLong(a, r, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, own: r.Own, err: r.Err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, own: r.Own, err: r.heard()}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -127,7 +127,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 		c.reportFailure(now.At)
 	}
 	d := c.decide(step, a.number, is, followed, long, now)
-	c.ending.answer, c.ending.reason = answer{attempt: a.number, err: r.Err}, d.Reason
+	c.ending.answer, c.ending.reason = answer{attempt: a.number, err: r.Err, failsOK: r.FailsOK()}, d.Reason
 	c.obey(step, d, now)
 	switch {
 	case d.Retry:
@@ -137,7 +137,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 			step.Decision = d.Refused(c.ending.reason)
 		}
 	case d.Reason == policy.ReasonNonRetryable, c.state == committed:
-		c.choose(step, a.number, r.Err, d.Reason, now.At)
+		c.choose(step, c.ending.answer, d.Reason, now.At)
 	}
 }
 
@@ -145,9 +145,9 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 // something cuts now and then is no failing one.
 const LongRun = 10 * time.Second
 
-// ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress.
+// ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress. Silence isn't.
 func (c *Call) ranLong(a *attempt, r *Result, at time.Duration) bool {
-	return r.Resumes && !r.Foreign && at-a.began >= LongRun
+	return r.Resumes && !r.Silent && !r.Foreign && at-a.began >= LongRun
 }
 
 // resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a message, or ran
@@ -205,7 +205,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 
 // lost records the end of an attempt after another one has won.
 func (c *Call) lost(a *attempt, r *Result, now Now) {
-	err := r.Err
+	err := r.heard()
 	if r.Local {
 		switch {
 		case c.reportHung(a, r, now.At):
@@ -219,13 +219,13 @@ func (c *Call) lost(a *attempt, r *Result, now Now) {
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
 func (c *Call) leftover(a *attempt, r *Result, now Now) {
-	err := r.Err
+	err := r.heard()
 	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}
 	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
 	if c.ending.answer.attempt == 0 || c.ending.answer.local || !r.Local {
-		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local}
+		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local, failsOK: r.FailsOK()}
 	}
 }
 
@@ -241,12 +241,12 @@ func (c *Call) reportHung(a *attempt, r *Result, at time.Duration) bool {
 	return true
 }
 
-// choose makes attempt n, which has ended, the call's response: nothing else is sent, and running attempts are cancelled.
-func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
+// choose makes the result of an attempt that has ended the call's: nothing else is sent, and running attempts are cancelled.
+func (c *Call) choose(step *Step, is answer, reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.state = chosen
-	c.ending.answer, c.ending.reason = answer{attempt: n, err: err}, reason
-	c.cancelOthers(step, n)
+	c.ending.answer, c.ending.reason = is, reason
+	c.cancelOthers(step, is.attempt)
 }
 
 func (c *Call) cancelOthers(step *Step, n int) {

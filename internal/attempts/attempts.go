@@ -55,22 +55,24 @@ const (
 
 // Settings are the settings of a call. Breaker, Admission and Method may be nil.
 type Settings struct {
-	Policy      *policy.Policy
-	MaxAttempts int           // caps the policy's; 0: none
-	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
-	ByDefault   bool          // Deadline is that of the default timeout, for a call that came without one
-	InSequence  bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	Kind        Kind          // Unary without one
-	Observe     bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
-	Safe        bool          // the method is idempotent
-	InRetry     bool          // the call is part of an inbound call that is itself a retry
-	Outage      OutageWait
-	Budget      budget.Budget
-	Slots       Slots
-	Breaker     Gate
-	Admission   admitting.Gate
-	Enforced    bool // admission may refuse the call; else it says that it would
-	Method      Method
+	Policy        *policy.Policy
+	MaxAttempts   int           // caps the policy's; 0: none
+	Deadline      time.Duration // of the whole call, on the budgets' clock; Never: none
+	ByDefault     bool          // Deadline is that of the default timeout, for a call that came without one
+	InSequence    bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
+	Kind          Kind          // Unary without one
+	ServerStreams bool          // the response is a stream
+	Resumes       bool          // and one that is resumed when it is cut: a watch, which may be quiet
+	Observe       bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
+	Safe          bool          // the method is idempotent
+	InRetry       bool          // the call is part of an inbound call that is itself a retry
+	Outage        OutageWait
+	Budget        budget.Budget
+	Slots         Slots
+	Breaker       Gate
+	Admission     admitting.Gate
+	Enforced      bool // admission may refuse the call; else it says that it would
+	Method        Method
 }
 
 // MaxOutage is the age of an outage at which calls stop waiting for a connection, or for an answer. The wait is meant for restarts:
@@ -123,9 +125,22 @@ type Result struct {
 	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
 
 	Progress bool // with Resumes: the application has received a message of this attempt
+	Silent   bool // it was cancelled because the server sent nothing for too long
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
+
+// heard returns the result as it counts for a breaker: a reply may tell a failure, and an error may only say "not yet".
+func (r *Result) heard() error {
+	switch {
+	case r.FailsOK():
+		return errFailedReply
+	case r.Again && r.Well:
+		return nil
+	default:
+		return r.Err
+	}
+}
 
 // unused reports whether the attempt costs nothing, since no server is known to have seen it.
 func (r *Result) unused() bool { return r.Foreign && !r.Inner }
@@ -151,7 +166,7 @@ type End struct {
 	Refusal  policy.Reason   // if a default timeout has ended the call: why no attempt followed a slow one; else ""
 	Commit   decision.Commit // if Reason is ReasonCommitted
 	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
-	Err      error           // of the response; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
+	Err      error           // of the response; nil: OK, or a reply that was to be retried if Reason says why it was not. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
 	Hedges   int              // those of Attempts that were sent in parallel with others
@@ -159,6 +174,7 @@ type End struct {
 	Answers  evidence.Summary // of the last decision
 	Pushback time.Duration    // what is left of the delay that the server has asked for; 0: none
 
+	FailsOK     bool // Err is nil, and a classifier has found a failure in the reply
 	Forbidden   bool // a server has said that the call is not to be retried, as one says that has given up itself
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 	ForAnswer   bool // the call has waited for an answer, while all attempts failed
@@ -199,6 +215,8 @@ var (
 	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
 	// errTimedOut is the result of an attempt that was too slow, whatever it returned later.
 	errTimedOut = timedOut.Err()
+	// errFailedReply stands for a reply with OK in which a classifier has found a failure.
+	errFailedReply = status.Error(codes.Unavailable, "a classifier has found a failure in the reply")
 	// errOverloaded is the error of a call that admission refuses.
 	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service responds too slowly for this call's deadline")
 	// ErrPanicked is the result of an attempt whose call was aborted, for breakers and observers.

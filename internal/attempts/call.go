@@ -108,6 +108,8 @@ type answer struct {
 	attempt int // 0: none
 	err     error
 	local   bool // it is the error of an ended context
+	unsent  bool // the attempt never left this client
+	failsOK bool // as in End
 }
 
 // Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over.
@@ -155,8 +157,6 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	c.beginStep(&step)
 	if c.removeRunning(n, now.At) {
-		c.endedSlow = !r.Foreign && c.outlasted(&c.ended, now.At)
-		c.ending.slow = c.ending.slow || c.endedSlow
 		c.endAttempt(&step, &c.ended, &r, now)
 	}
 	c.completeStep(&step, &now)
@@ -183,7 +183,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 		c.connect = Never // there was a connection: the next wait for one is another
 	}
 	if r.Err != nil && !r.Local && c.state != chosen && a.cancelled != outrun {
-		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
+		c.ending.lastServerError = answer{attempt: a.number, err: r.Err, unsent: r.Unsent}
 	}
 	if r.Unsent {
 		c.ledger.spare, a.held.permit = a.held.permit, permit{}
@@ -191,6 +191,8 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	c.ending.reached = c.ending.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
 	is := decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
+	c.endedSlow = !r.Foreign && !c.quiet(a, r, is) && c.outlasted(a, now.At)
+	c.ending.slow = c.ending.slow || c.endedSlow
 	c.learn(a, r, is, lost, now.At)
 	switch {
 	case lost:

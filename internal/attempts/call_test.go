@@ -193,14 +193,23 @@ const traces = `
 # retry: connection closed in the wait
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop closed → over closed, = 1 | F ( Wf ) R E-
 # inplace: connection closed when the reply that meant not yet is gone
-	0 start → send 1, wake 200; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360;
+	0 start → send 1, wake 200; 10 end 1 OK notyet → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360;
 	360 wake → cancel 2; 361 stop closed; 362 end 2 cut → over closed, = 0 | ( Wf ) ( Ws ) R F - E-
 # retry: an inner interceptor ends the attempt's context, and the call's goes on
 	0 start → send 1; 10 end 1 cut → (non_retryable), over non_retryable, = 1 | E-
 # retry: a reply that counts as a failure
-	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
+	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
+# retry grants=0: a reply that counts as a failure as the last word
+	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | F ( w ) E-
+# retry: a reply that means not yet
+	0 start → send 1; 10 end 1 OK notyet → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
+# retry: an error that means not yet
+	0 start → send 1; 10 end 1 NOT_FOUND notyet → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
 # retry grants=0: not yet as the last word
-	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | ( w ) E+
+	0 start → send 1; 10 end 1 OK notyet → (budget_exhausted), over budget_exhausted, = 1 | ( w ) E+
+# retry breaker: what a breaker is told
+	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 NOT_FOUND notyet → (retry), wake 170; 170 wake → send 3;
+	180 end 3 OK → over succeeded, = 3 | d:Unavailable F ( Wf ) - d:OK ( Wf ) + d:OK E+
 # retry connect=3000: waits for a connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected;
 	700 wake up → wake 750; 750 wake → send 2; 760 end 2 OK → over succeeded, = 2 | ( Wr ) + E+
@@ -344,7 +353,7 @@ const traces = `
 	61 end 2 UNAV unsent → over succeeded, = 1 | Ws R E+
 # hedge grants=1: hedge brings not yet as the last word
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
-	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
+	70 end 2 OK notyet → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
 # hedge breaker: hedge panics
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → over panicked, = 0 | Ws - d:Unknown d:Unknown
 # hedge: stream: hedges, the first message wins

@@ -289,6 +289,10 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
 	err := r.Err
 	switch {
+	case r.Again && r.Well:
+		err = nil
+	case r.Again && r.Err == nil:
+		err = errFailedReply
 	case hung:
 		err = errTimedOut
 	case lost && r.Local && !r.Foreign && (!gone || m.answer != 0):
@@ -351,9 +355,10 @@ func (m *model) followed(n int) bool {
 // ended records the effects of the end of an attempt.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
 	if r.Err != nil && !r.Local && m.answer == 0 && a.cancelled != outrun {
-		m.said, m.saidBy = r.Err, n
+		m.said, m.saidBy, m.saidUnsent = r.Err, n, r.Unsent
 	}
 	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local
+	a.failsOK = r.Again && !r.Well && r.Err == nil
 	switch {
 	case lost:
 	case accepts(r):
@@ -437,7 +442,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:
-		return Result{Outcome: decision.Outcome{Again: true}}, "OK again"
+		return Result{Outcome: decision.Outcome{Again: true, Well: true}}, "OK notyet"
 	case 15, 16, 17:
 		if a.committed != "" && a.cancelled == notCancelled {
 			progress := m.dice.one(2)

@@ -37,38 +37,40 @@ type model struct {
 	now     Now
 	flipped bool // the channel went up or down since the last wake
 
-	attempts  []modelAttempt // by number, less one
-	running   int
-	since     int           // attempts since the start or the last progress
-	committed int           // the attempt that the call is committed to; 0: none
-	shown     int           // the attempt of which the application sees something; 0: none
-	answer    int           // the attempt that has ended the call by an answer or a fatal failure
-	stopped   policy.Reason // "": the caller is there
-	forbidden bool          // the server has forbidden further attempts
-	floor     time.Duration // nothing is sent before, by the server's pushback
-	announced bool          // an attempt that is not sent
-	refused   policy.Reason // why no attempt follows the newest, which is slow; "": no decision
-	unsent    bool          // the attempt whose end is the event was not sent
-	reached   bool          // a server has seen an attempt
-	asks      bool          // the call wants to wake because an attempt is slow then
-	word      time.Duration // the latest time to which the pushback, with jitter, delays an attempt
-	may       bool          // a decision allows an attempt that was not sent yet
-	due       time.Duration // by that decision
-	wake      time.Duration // of the last step
-	inTime    bool          // the call is woken when it wants to
-	watch     bool
-	over      bool
-	began     time.Duration
-	idleSince time.Duration
-	waited    time.Duration
-	last      int // the attempt whose end is the answer so far; 0: none
-	lastErr   error
-	lastLocal bool  // it was what became of a context
-	said      error // the last error of a server, but of attempts that had lost, before the call was answered
-	saidBy    int
+	attempts   []modelAttempt // by number, less one
+	running    int
+	since      int           // attempts since the start or the last progress
+	committed  int           // the attempt that the call is committed to; 0: none
+	shown      int           // the attempt of which the application sees something; 0: none
+	answer     int           // the attempt that has ended the call by an answer or a fatal failure
+	stopped    policy.Reason // "": the caller is there
+	forbidden  bool          // the server has forbidden further attempts
+	floor      time.Duration // nothing is sent before, by the server's pushback
+	announced  bool          // an attempt that is not sent
+	refused    policy.Reason // why no attempt follows the newest, which is slow; "": no decision
+	unsent     bool          // the attempt whose end is the event was not sent
+	reached    bool          // a server has seen an attempt
+	asks       bool          // the call wants to wake because an attempt is slow then
+	word       time.Duration // the latest time to which the pushback, with jitter, delays an attempt
+	may        bool          // a decision allows an attempt that was not sent yet
+	due        time.Duration // by that decision
+	wake       time.Duration // of the last step
+	inTime     bool          // the call is woken when it wants to
+	watch      bool
+	over       bool
+	began      time.Duration
+	idleSince  time.Duration
+	waited     time.Duration
+	last       int // the attempt whose end is the answer so far; 0: none
+	lastErr    error
+	lastLocal  bool  // it was what became of a context
+	said       error // the last error of a server, but of attempts that had lost, before the call was answered
+	saidBy     int
+	saidUnsent bool // that attempt never left this client
 }
 
 type modelAttempt struct {
+	failsOK   bool // a classifier has found a failure in its reply
 	began     time.Duration
 	heardIn   time.Duration // after which time, less the pauses
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
@@ -377,6 +379,10 @@ func (m *model) checkEnd() {
 	if m.idleSince != Never {
 		m.waited += m.now.At - m.idleSince
 	}
+	if m.stopped == policy.ReasonDeadlineExceeded && m.answer == 0 && !m.reached && m.saidUnsent && (m.last == 0 || m.lastLocal) {
+		m.stopped, m.refused = policy.ReasonNotConnected, ""
+		m.last, m.lastErr = m.saidBy, m.said
+	}
 	switch {
 	case e.Attempts != len(m.attempts), e.Waited != m.waited:
 		m.failf("10: %+v; want %d attempts, waited %v", e, len(m.attempts), m.waited)
@@ -412,7 +418,11 @@ func (m *model) checkEnd() {
 	if (e.Last != nil) != (want != nil) || !errors.Is(e.Last, want) {
 		m.failf("10: the last that a server said is %v; want %v", e.Last, want)
 	}
-	end, wantEnd := "", map[bool]string{true: "E-", false: "E+"}[failed]
+	failsOK := e.Answer > 0 && m.attempts[e.Answer-1].failsOK
+	if e.FailsOK != failsOK {
+		m.failf("10: the answer tells a failure: %v; want %v", e.FailsOK, failsOK)
+	}
+	end, wantEnd := "", map[bool]string{true: "E-", false: "E+"}[failed || failsOK]
 	if i := slices.IndexFunc(m.told, func(s string) bool { return s[0] == 'E' }); i >= 0 {
 		end = m.told[i]
 	}

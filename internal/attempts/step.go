@@ -28,6 +28,7 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
+	c.endUnconnected()
 	refusal := policy.Reason("") // the reason for which a slow attempt ran into the deadline
 	if c.ending.reason == policy.ReasonDeadlineExceeded {
 		refusal = c.ending.lastRefusal
@@ -48,6 +49,7 @@ func (c *Call) conclude(now *Now) {
 	c.end.Waited, c.end.ForAnswer = c.gap.total, c.used.forAnswer
 	c.end.Pushback = max(c.floor-at, 0)
 	c.end.Forbidden = c.ending.forbidden
+	c.end.FailsOK = c.ending.answer.failsOK
 	failed := c.end.Err != nil || c.end.Answer == 0
 	if failed && c.ending.lastServerError.attempt != c.end.Answer {
 		c.end.Last = c.ending.lastServerError.err
@@ -56,8 +58,18 @@ func (c *Call) conclude(now *Now) {
 		return
 	}
 	how := budget.EventCallSucceeded
-	if failed {
+	if failed || c.end.FailsOK {
 		how = budget.EventCallFailed
 	}
 	c.set.Budget.Observe(clock.Time(at), how)
+}
+
+// endUnconnected ends a call at its deadline with not_connected and the error of its last connection, if it has made none. Otherwise chance
+// would choose between two codes: whether the wait for a connection has ended by then, or an attempt was sent and waited in gRPC.
+func (c *Call) endUnconnected() {
+	last := c.ending.lastServerError
+	answered := c.ending.answer.attempt != 0 && !c.ending.answer.local
+	if c.ending.reason == policy.ReasonDeadlineExceeded && !c.ending.reached && last.unsent && !answered {
+		c.ending.answer, c.ending.reason = last, policy.ReasonNotConnected
+	}
 }

@@ -347,6 +347,8 @@ func result(words []string) Result {
 			r.Foreign = true
 		case "again":
 			r.Again = true
+		case "notyet":
+			r.Again, r.Well = true, true
 		case "resumes":
 			r.Resumes = true
 		case "progress":

@@ -33,6 +33,9 @@ type Class struct {
 // Classify returns the class of an outcome for a policy.
 func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: codeOf(p, out)}
+	if out.Delay > 0 && is.Pushback.Source != PushbackTrailer {
+		is.Pushback = Pushback{Source: FromVerdict, Delay: out.Delay}
+	}
 	is.codeSpec = codeSpecOf(p, is.code)
 	is.Retryable = out.Again || slices.Contains(compiled.Of(p).Extra.RetryableStatusCodes, is.code)
 	return is
@@ -48,7 +51,8 @@ func (is *Class) listed() bool {
 // retries, or whose retry the server forbids. It counts even if nothing follows (gRFC A6). An attempt that has timed out has not ended:
 // it counts when it is abandoned.
 func (is *Class) Fails() bool {
-	return !is.TimedOut && !is.Final && !is.Foreign && is.Status.Code() != codes.OK && (is.listed() || is.Pushback.Stop)
+	failed := is.FailsOK() || is.Status.Code() != codes.OK && !is.Well
+	return failed && !is.TimedOut && !is.Final && !is.Foreign && (is.listed() || is.Pushback.Stop)
 }
 
 // settings returns the settings for the code: its own, and the policy's where it has none.

@@ -34,8 +34,13 @@ type Outcome struct {
 	Resumes  bool // the next attempt resumes a stream that was cut
 
 	// The result of a classifier; without one, the status decides.
-	Again bool // another attempt may succeed, whatever the status, even OK
+	Again bool          // another attempt may succeed, whatever the status, even OK
+	Well  bool          // with Again: the server is well, and says "not yet"
+	Delay time.Duration // before another attempt, as if the server had asked for it; 0: the server's own, if any
 }
+
+// FailsOK reports whether a server has failed with the status OK: a classifier has found the failure in the reply.
+func (o *Outcome) FailsOK() bool { return o.Again && !o.Well && o.Status.Code() == codes.OK }
 
 // Situation is everything on which a decision depends: what an attempt brought, what its call has used, what the target has shown, what
 // the gates say, and how much time is left.
@@ -191,9 +196,8 @@ func (s *Situation) next(b *backoff.Config) Decision {
 	if s.Resumes && compiled.Of(p).Hedge != nil {
 		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
-	servers := s.Pushback.After(s.Chance)
 	if s.Pushback.Source == PushbackTrailer { // instead of the backoff, which starts anew
-		d.Delay = servers
+		d.Delay = s.Pushback.After(s.Chance)
 		return d
 	}
 	if s.atOnce(b) { // the backoff starts with the next retry
@@ -202,11 +206,25 @@ func (s *Situation) next(b *backoff.Config) Decision {
 		d.Delay = b.Delay(s.Backoff.Retries, s.Backoff.Previous, s.Chance)
 		d.Backoff = Backoff{Retries: s.Backoff.Retries + 1, Previous: d.Delay}
 	}
-	if servers > d.Delay { // RetryInfo and retry-after say "at least"; the backoff starts anew
+	if servers := s.notBefore(b); servers > d.Delay { // the backoff starts anew
 		d.Delay = servers
 		d.Backoff = Backoff{}
 	}
 	return d
+}
+
+// notBefore returns the delay for a server that says "at least", as RetryInfo and retry-after do: calls that are told the same at the same
+// time must not return together. On top of the server's delay goes the jitter of a backoff that is as long, but at most the policy's longest,
+// and at most half of the time that is left then. It is never less than that of [Pushback.After].
+func (s *Situation) notBefore(b *backoff.Config) time.Duration {
+	least := s.Pushback.Delay
+	asLong := *b
+	asLong.Initial = min(least, b.Max)
+	jitter := asLong.Delay(0, 0, s.Chance) - asLong.Delay(0, 0, 0)
+	if s.Left != NoDeadline {
+		jitter = min(jitter, time.Duration(s.Chance*float64(s.Left-least)/2))
+	}
+	return max(s.Pushback.After(s.Chance), least+min(jitter, math.MaxInt64-least))
 }
 
 // atOnce reports whether this is the first retry, and is sent without a backoff. It never is after RESOURCE_EXHAUSTED, when a

@@ -177,7 +177,12 @@ func TestDecide(t *testing.T) {
 		{"7 before 9", func(s *row) { s.Gate = policy.ReasonOverloaded; s.Left = 0 }, policy.ReasonOverloaded, 0, 1},
 
 		{"a classifier asks for another attempt after any code", func(s *row) { s.out = failed(codes.NotFound); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 1},
-		{"an answer that means not yet is no failure", func(s *row) { s.out = failed(codes.OK); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 0},
+		{"a failure told in a reply counts", func(s *row) { s.out = failed(codes.OK); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 1},
+		{"an answer that means not yet is no failure", func(s *row) { s.out = failed(codes.OK); s.out.Again, s.out.Well = true, true }, policy.ReasonRetry, 100 * ms, 0},
+		{"nor is an error that means not yet", func(s *row) { s.out = failed(codes.NotFound); s.out.Again, s.out.Well = true, true }, policy.ReasonRetry, 100 * ms, 0},
+		{"a classifier names a delay", func(s *row) { s.out = failed(codes.Unavailable); s.out.Delay = 5 * time.Second }, policy.ReasonRetry, 5 * time.Second, 1},
+		{"the server's pushback comes before a classifier's delay", func(s *row) { s.out = pushed(codes.Unavailable, "7000"); s.out.Delay = 5 * time.Second }, policy.ReasonRetry, 7 * time.Second, 1},
+		{"a classifier's delay does not make a code retryable", func(s *row) { s.out = failed(codes.NotFound); s.out.Delay = ms }, policy.ReasonNonRetryable, 0, 0},
 
 		{"an attempt timeout is retryable without being listed", func(s *row) {
 			s.out = failed(codes.DeadlineExceeded)
@@ -260,6 +265,42 @@ func TestDecidePushbackIsFloor(t *testing.T) {
 	for r, want := range map[float64]time.Duration{0: 5 * time.Second, 0.5: 5250 * ms, almostOne: 5500*ms - 1} {
 		if got := delays(t, mustPolicy(t, nil), r, pushed(codes.Unavailable, "5000")); got[0] != want {
 			t.Errorf("chance %v: wait %v; want %v", r, got[0], want)
+		}
+	}
+}
+
+// RetryInfo and retry-after say "at least": the policy's jitter goes on top, of a backoff as long as the server's delay.
+func TestDecideAtLeast(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		backoff backoff.Config
+		seconds string
+		left    time.Duration
+		want    string // with the chances 0, a half, and almost 1
+	}{
+		"FULL":                  {backoff.Config{Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}, "1", 0, "[1s 1.5s 2s]"},
+		"EQUAL":                 {backoff.Config{Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 2, Jitter: "EQUAL"}, "1", 0, "[1s 1.25s 1.5s]"},
+		"PROPORTIONAL":          {backoff.Config{Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 2, Jitter: "PROPORTIONAL"}, "1", 0, "[1s 1.2s 1.4s]"},
+		"NONE: a tenth":         {backoff.Config{Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 2, Jitter: "NONE"}, "1", 0, "[1s 1.05s 1.1s]"},
+		"the longest backoff":   {backoff.Config{Initial: 100 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"}, "10", 0, "[10s 11s 12s]"},
+		"half of the time left": {backoff.Config{Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}, "1", 2 * time.Second, "[1s 1.25s 1.5s]"},
+		"a longer backoff":      {backoff.Config{Initial: 10 * time.Second, Max: 10 * time.Second, Multiplier: 2, Jitter: "EQUAL"}, "1", 0, "[5s 7.5s 10s]"},
+	} {
+		p := mustPolicy(t, func(r *spec.Retry) { r.Backoff = row.backoff })
+		out := failed(codes.Unavailable)
+		out.Trailer = metadata.Pairs(decision.RetryAfter, row.seconds)
+		var got []time.Duration
+		for _, chance := range []float64{0, 0.5, almostOne} {
+			d := decided(p, out, func(s *decision.Situation) {
+				s.Chance = chance
+				if row.left > 0 {
+					s.Left = row.left
+				}
+			})
+			got = append(got, d.Delay.Round(ms))
+		}
+		if fmt.Sprint(got) != row.want {
+			t.Errorf("%s: %v; want %s", name, got, row.want)
 		}
 	}
 }

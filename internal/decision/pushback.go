@@ -18,6 +18,7 @@ import (
 // The sources of a pushback. The first of these that is present applies.
 const (
 	PushbackTrailer = "grpc-retry-pushback-ms"
+	FromVerdict     = "verdict" // of a classifier
 	RetryInfo       = "google.rpc.RetryInfo"
 	RetryAfter      = "retry-after"
 )

@@ -364,6 +364,9 @@ func settings(p *policy.Policy, uploads bool, add func(name, format string, args
 		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[of.Retry.OnAttemptTimeout]
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
 	}
+	if t := p.MessageTimeout(); t > 0 {
+		times = append(times, fmt.Sprintf("%v of silence of a server stream, which then counts as cut", t))
+	}
 	if p.Parallel() && !uploads {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
 	}

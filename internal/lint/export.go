@@ -392,6 +392,7 @@ func (n *configNotes) retry(path string, s *spec.Policy) {
 		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
 	}
 	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
+	n.time(path+".messageTimeout", r.MessageTimeout, 0, "gRPC waits for a silent stream until the call's deadline")
 	n.budget(path, r.Budget)
 	n.pushback(path, s)
 	for i, c := range r.PerCode {

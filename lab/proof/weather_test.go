@@ -66,7 +66,7 @@ func (s *storm) start(t *testing.T) *weather {
 		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
 			panics.at(atClassifier)
 			if m, ok := reply.(*wrapperspb.StringValue); ok && m.GetValue() == "not yet" {
-				return interceptor.VerdictRetry
+				return interceptor.VerdictNotYet
 			}
 			return interceptor.VerdictByCode
 		}))

@@ -135,6 +135,7 @@ type switchState struct {
 type setMode struct {
 	Service string      `json:"service"` // "" for all calls
 	Mode    policy.Mode `json:"mode"`
+	InForce policy.Mode `json:"inForce"`      // the strictest of this, the file's and the one set for all calls; the file's entries may be stricter
 	By      string      `json:"by,omitempty"` // who has set it
 }
 
@@ -144,8 +145,9 @@ func (m modes) state() []switchState {
 		is := r.State()
 		set := decision.Describe(is.Policies)
 		list[i] = switchState{Number: i + 1, Source: is.Policies.Source(), Mode: set.Mode()}
-		for _, s := range is.Switches {
-			list[i].Set = append(list[i].Set, setMode(s))
+		for _, s := range is.Switches { // the first is that of all calls
+			inForce := policy.StrictestMode(set.Mode(), is.Switches[0].Mode, s.Mode)
+			list[i].Set = append(list[i].Set, setMode{Service: s.Service, Mode: s.Mode, InForce: inForce, By: s.By})
 		}
 	}
 	return list

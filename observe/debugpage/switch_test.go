@@ -90,7 +90,7 @@ func TestSwitch_Reload(t *testing.T) {
 		t.Errorf("%v after a reload; want OFF", got)
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
-	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td>", "<td>by hand, for all calls</td><td>OFF by 127.0.0.1:6060</td>",
+	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td>", "<td>by hand, for all calls</td><td>OFF by 127.0.0.1:6060</td><td><strong>OFF</strong></td>",
 		"A reload of the file changes nothing that is set here.", "OBSERVE decides on them and sends none")
 	testkit.NoError(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeObserve}))
 	wants(t, get(Config{}.Handler(r), "").Body.String(), "<b>Mode OFF: no retries and no hedges are sent.</b> It was set by hand, by 127.0.0.1:6060.",
@@ -101,8 +101,40 @@ func TestSwitch_Reload(t *testing.T) {
 	}
 	var shown []switchState
 	testkit.NoError(t, json.Unmarshal(ask(h, here, here, http.MethodGet, "", nil).Body.Bytes(), &shown))
-	if got, want := fmt.Sprint(shown), "[{1  OBSERVE [{ OFF 127.0.0.1:6060}]}]"; got != want {
+	if got, want := fmt.Sprint(shown), "[{1  OBSERVE [{ OFF OFF 127.0.0.1:6060}]}]"; got != want {
 		t.Errorf("as JSON: %s; want %s", got, want)
+	}
+}
+
+// The switch shows which mode is in force, which the file or the switch of all calls may have made stricter than what was set.
+func TestSwitch_InForce(t *testing.T) {
+	t.Parallel()
+	const service = "acme.orders.v1.OrderService"
+	for _, row := range []struct{ file, all, ofService, want string }{
+		{"ENFORCE", "ENFORCE", "", "[ENFORCE]"},
+		{"OBSERVE", "ENFORCE", "", "[OBSERVE]"},
+		{"OBSERVE", "OFF", "", "[OFF]"},
+		{"ENFORCE", "OFF", "OBSERVE", "[OFF OFF]"},
+		{"ENFORCE", "ENFORCE", "OBSERVE", "[ENFORCE OBSERVE]"},
+		{"OFF", "ENFORCE", "OBSERVE", "[OFF OFF]"},
+	} {
+		r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
+		set := testkit.Must(compiled.NewSet(spec.Config{Mode: row.file, Methods: []spec.MethodConfig{{Names: []string{"/" + service + "/"}}}}))(t)
+		testkit.NoError(t, r.Reload(set))
+		h := Config{}.SwitchHandler(r)
+		ask(h, here, here, http.MethodPost, "mode="+row.all, nil)
+		if row.ofService != "" {
+			ask(h, here, here, http.MethodPost, "mode="+row.ofService+"&service="+service, nil)
+		}
+		var shown []switchState
+		testkit.NoError(t, json.Unmarshal(ask(h, here, here, http.MethodGet, "", nil).Body.Bytes(), &shown))
+		var got []policy.Mode
+		for _, s := range shown[0].Set {
+			got = append(got, s.InForce)
+		}
+		if fmt.Sprint(got) != row.want {
+			t.Errorf("%+v: %v in force", row, got)
+		}
 	}
 }
 

@@ -199,6 +199,7 @@ func (r *Retry) read(f *document.Fields, path string) {
 	readBackoff(f, &r.Backoff)
 	r.RetryableStatusCodes = readCodes(f, "retryableStatusCodes")
 	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
+	f.Duration("messageTimeout", &r.MessageTimeout)
 	document.Word(f, "onAttemptTimeout", &r.OnAttemptTimeout, attemptTimeouts...)
 	readBudgetName(f, &r.Budget)
 	f.List("perCode", func(item string, n *document.Node) {

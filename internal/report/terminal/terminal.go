@@ -95,7 +95,7 @@ const (
 var chartColours = []asciigraph.AnsiColor{asciigraph.DodgerBlue, asciigraph.Red, asciigraph.Orange, asciigraph.Green}
 
 // Chart draws values, at least two, against a dotted level, in this number of columns; 0 is one per value. Colours are
-// counted from 0.
+// counted from 0. If values are cut off, a line below says up to where they go.
 func Chart(values []float64, level float64, columns int, s Style, colour int) string {
 	cut := make([]float64, len(values))
 	for i, v := range values {
@@ -109,7 +109,11 @@ func Chart(values []float64, level float64, columns int, s Style, colour int) st
 	if s.Colours {
 		options = append(options, asciigraph.SeriesColors(asciigraph.Gray, chartColours[colour%len(chartColours)]))
 	}
-	return asciigraph.PlotMany([][]float64{slices.Repeat([]float64{level}, len(cut)), cut}, options...)
+	chart := asciigraph.PlotMany([][]float64{slices.Repeat([]float64{level}, len(cut)), cut}, options...)
+	if highest := slices.Max(values); highest > ChartCut*level {
+		chart += fmt.Sprintf("\n%scut off at %d times ┄; the highest value is %.0f", strings.Repeat(" ", ChartMargin), ChartCut, highest)
+	}
+	return chart
 }
 
 // Progress is a progress bar with the remaining time. A nil Progress shows nothing. Several goroutines may use it in

@@ -23,6 +23,12 @@ func TestChart(t *testing.T) {
 			t.Errorf("line %d has %d columns; want one for each value", i, len(plot))
 		}
 	}
+	if want := "       cut off at 3 times ┄; the highest value is 5000"; lines[len(lines)-1] != want {
+		t.Errorf("the last line is %q; want %q", lines[len(lines)-1], want)
+	}
+	if whole := Chart([]float64{300, 0}, 100, 0, Style{}, 0); strings.Contains(whole, "cut off") {
+		t.Errorf("nothing is cut off:\n%s", whole)
+	}
 	if wide := strings.Split(Chart([]float64{1, 2}, 1, 80, Style{}, 0), "\n"); len([]rune(wide[4])) != ChartMargin+80 {
 		t.Errorf("want 80 columns:\n%s", strings.Join(wide, "\n"))
 	}

@@ -1165,8 +1165,12 @@ type RetryPolicy struct {
 	// gRPC's C-core and Java read it: perAttemptTimeout with onAttemptTimeout RETRY, unless that says otherwise. More than 0.
 	// Not together with perAttemptTimeout.
 	PerAttemptRecvTimeout *durationpb.Duration `protobuf:"bytes,1015,opt,name=per_attempt_recv_timeout,json=perAttemptRecvTimeout,proto3" json:"per_attempt_recv_timeout,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// stagger. The longest time that a server stream may be silent while the application waits for headers or a message, once the request is
+	// sent. Then the stream counts as cut with UNAVAILABLE: it resumes, is retried before its first message, or ends. It also applies to
+	// methods that aren't idempotent, which end. More than perAttemptTimeout. Choose three of the server's heartbeats. Absent: no limit.
+	MessageTimeout *durationpb.Duration `protobuf:"bytes,1016,opt,name=message_timeout,json=messageTimeout,proto3" json:"message_timeout,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RetryPolicy) Reset() {
@@ -1307,6 +1311,13 @@ func (x *RetryPolicy) GetFirstRetry() FirstRetry {
 func (x *RetryPolicy) GetPerAttemptRecvTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.PerAttemptRecvTimeout
+	}
+	return nil
+}
+
+func (x *RetryPolicy) GetMessageTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.MessageTimeout
 	}
 	return nil
 }
@@ -1887,7 +1898,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xe6\a\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xab\b\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -1906,7 +1917,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\x12?\n" +
 	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
 	"firstRetry\x12S\n" +
-	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeout\"\xe0\x03\n" +
+	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeout\x12C\n" +
+	"\x0fmessage_timeout\x18\xf8\a \x01(\v2\x19.google.protobuf.DurationR\x0emessageTimeout\"\xe0\x03\n" +
 	"\n" +
 	"CodePolicy\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12&\n" +
@@ -2094,26 +2106,27 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	23, // 27: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
 	7,  // 28: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
 	23, // 29: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	9,  // 30: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	23, // 31: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	23, // 32: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	4,  // 33: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	5,  // 34: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	23, // 35: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	9,  // 36: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	17, // 37: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	23, // 38: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	23, // 39: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	23, // 40: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	23, // 41: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	8,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	20, // 43: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
-	18, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	45, // [45:45] is the sub-list for method output_type
-	45, // [45:45] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	23, // 30: stagger.policy.v1.RetryPolicy.message_timeout:type_name -> google.protobuf.Duration
+	9,  // 31: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	23, // 32: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 33: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	4,  // 34: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 35: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	23, // 36: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	9,  // 37: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	17, // 38: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	23, // 39: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	23, // 40: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	23, // 41: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	23, // 42: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	8,  // 43: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	20, // 44: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
+	18, // 45: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
