@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -47,13 +48,13 @@ func TestEntries_Reload(t *testing.T) {
 func TestWaitLimit_Targets(t *testing.T) {
 	l := waitLimit{slots: 4}
 	waits := targetSlots{&l, "waits"}
-	waits.TakeSlot()
+	waits.TakeSlot(attempts.WaitBackoff)
 	for n := range 100 {
 		other := targetSlots{&l, strconv.Itoa(n)}
-		if !other.TakeSlot() {
+		if !other.TakeSlot(attempts.WaitAnswer) {
 			t.Fatal("no slot, though three of four are free")
 		}
-		other.ReleaseSlot()
+		other.ReleaseSlot(attempts.WaitAnswer)
 	}
 	if len(l.targets) != 1 || l.targets["waits"] != 1 {
 		t.Errorf("%v; want the target that waits", l.targets)

@@ -32,7 +32,7 @@ type State struct {
 	DefaultTimeout  time.Duration
 	WithoutDeadline uint64
 
-	Waiting   int // calls that wait between attempts now; the policies limit it (maxWaiting)
+	Waiting   Waiting // calls that wait between attempts now
 	Budgets   []BudgetState
 	Admission []AdmissionState // of the methods with admission that have had calls, ordered by target and method
 }

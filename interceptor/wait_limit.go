@@ -14,8 +14,8 @@ import (
 type waitLimit struct {
 	mu      sync.Mutex // guards all below
 	slots   int
-	waiting int
-	targets map[string]int // waiting calls by target, of those that have any
+	waiting [attempts.WaitAnswer + 1]int // by what they wait for
+	targets map[string]int               // waiting calls by target, of those that have any
 }
 
 func (l *waitLimit) setSlots(n int) {
@@ -24,10 +24,20 @@ func (l *waitLimit) setSlots(n int) {
 	l.slots = n
 }
 
-func (l *waitLimit) waitingCalls() int {
+// Waiting counts the calls of a Retrier that wait for their next attempt, by what they wait for.
+type Waiting struct {
+	Backoff    int // the end of a backoff, or of a delay that a server has asked for
+	Connection int // a connection
+	Answer     int // all attempts fail: an answer to another one
+}
+
+// All returns how many calls wait. The policies limit it (maxWaiting).
+func (w Waiting) All() int { return w.Backoff + w.Connection + w.Answer }
+
+func (l *waitLimit) waitingCalls() Waiting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting
+	return Waiting{l.waiting[attempts.WaitBackoff], l.waiting[attempts.WaitConnection], l.waiting[attempts.WaitAnswer]}
 }
 
 // targetSlots are the slots that the calls to one target may take.
@@ -39,27 +49,39 @@ type targetSlots struct {
 var _ attempts.Slots = (*targetSlots)(nil)
 
 // TakeSlot implements [attempts.Slots].
-func (s *targetSlots) TakeSlot() bool {
+func (s *targetSlots) TakeSlot(w attempts.Wait) bool {
 	l := s.limit
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting >= l.slots || l.targets[s.target] >= (l.slots+1)/2 {
+	all := 0
+	for _, n := range l.waiting {
+		all += n
+	}
+	if all >= l.slots || l.targets[s.target] >= (l.slots+1)/2 {
 		return false
 	}
 	if l.targets == nil {
 		l.targets = map[string]int{}
 	}
-	l.waiting++
+	l.waiting[w]++
 	l.targets[s.target]++
 	return true
 }
 
+// MoveSlot implements [attempts.Slots].
+func (s *targetSlots) MoveSlot(from, to attempts.Wait) {
+	s.limit.mu.Lock()
+	defer s.limit.mu.Unlock()
+	s.limit.waiting[from]--
+	s.limit.waiting[to]++
+}
+
 // ReleaseSlot implements [attempts.Slots].
-func (s *targetSlots) ReleaseSlot() {
+func (s *targetSlots) ReleaseSlot(w attempts.Wait) {
 	l := s.limit
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting--
+	l.waiting[w]--
 	l.targets[s.target]--
 	if l.targets[s.target] == 0 {
 		delete(l.targets, s.target)

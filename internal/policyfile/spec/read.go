@@ -269,7 +269,7 @@ func (h *Hedge) read(f *document.Fields) {
 // readLimits reads the limits of extra attempts.
 func (s *Policy) readLimits(f *document.Fields) {
 	f.Duration("maxPushback", &s.MaxPushback)
-	f.Duration("maxConnectionWait", &s.MaxConnectionWait)
+	document.Optional("maxConnectionWait", &s.MaxConnectionWait, f, (*document.Fields).Duration)
 }
 
 func readBudgetName(f *document.Fields, to *string) {

@@ -1153,12 +1153,11 @@ type RetryPolicy struct {
 	// stagger. Whether a call that serves a retry of an upstream caller (grpc-previous-rpc-attempts in the incoming
 	// metadata) may be retried itself.
 	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
-	// stagger. How long an extra attempt waits for a channel that can't connect. The call counts as
+	// stagger. How long an extra attempt waits for a channel that can't connect, or, while all attempts fail, for an answer. The call counts as
 	// a waiting one, and stops waiting when an attempt would be too short before the deadline. Then it
-	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
-	// their wait, but at most this time and half of the time to their deadlines. Calls don't wait
-	// if waitForReady is set, here or in the call's options, and they wait only in the first 5s of an outage. A call made inside of an incoming one waits for at most three
-	// quarters of the time to its deadline. More than 0, 3s when absent.
+	// ends with the last error. Calls wait only in the first 5s of an outage. A call made inside of an incoming one waits for at most
+	// three quarters of the time to its deadline. With 0s, or waitForReady: false, calls don't wait; with waitForReady: true, gRPC waits
+	// for the connection. 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
 	FirstRetry FirstRetry `protobuf:"varint,1014,opt,name=first_retry,json=firstRetry,proto3,enum=stagger.policy.v1.FirstRetry" json:"first_retry,omitempty"`
