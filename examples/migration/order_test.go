@@ -30,8 +30,8 @@ func (r *reports) ClientReporter(ctx context.Context, _ interceptors.CallMeta) (
 	return interceptors.NoopReporter{}, ctx
 }
 
-// The order of docs/go-grpc-middleware.md: reporters and the timeout before the Retrier see a call once, those after it see its attempts, and
-// a selector around the Retrier leaves calls out.
+// The order of docs/go-grpc-middleware.md: reporters and the timeout before the Retrier see a call once, those after it see its attempts,
+// and a selector around the Retrier leaves calls out.
 func TestMiddleware_Order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
