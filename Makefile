@@ -89,7 +89,7 @@ outages: ## Kill, hang and restart servers, in virtual time, and write the table
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent|TestReconnect$$|TestReconnect_Waits|TestHandshakes' ./outages ./fleet -args -write
 
 .PHONY: backoff
-backoff: ## Draw the delays of 100 clients with each jitter, play a herd and writers of one row, and write the tables and plots of docs/backoff.md
+backoff: ## Draw the delays of 100 clients with each jitter, play a herd and writers of one row, and write the tables and plots of docs/backoff.md and docs/evidence/backoff.md
 	@cd lab && $(OFF) go test -count=1 ./backoff -args -write
 
 .PHONY: hedge

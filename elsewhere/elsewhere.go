@@ -39,7 +39,7 @@
 // The child must be a policy that itself picks among backends, such as round_robin, least_request_experimental or weighted_round_robin. A
 // policy that wraps others is refused: outlier detection, for example, would count the picks that a retry skips as successes. Put this
 // policy inside it. If all picks of a call name the same backend, as with pick_first, a single address or ring_hash by a header, this
-// policy has no effect. docs/retry-elsewhere.md has more.
+// policy has no effect. docs/one-backend.md has more.
 package elsewhere
 
 import (

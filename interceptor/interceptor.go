@@ -53,7 +53,7 @@
 //
 // [Streams]: https://github.com/stagger-go/stagger/blob/main/docs/streams.md
 // [The policy file]: https://github.com/stagger-go/stagger/blob/main/docs/policy-file.md
-// [What stagger does not handle]: https://github.com/stagger-go/stagger/blob/main/docs/not-handled.md
+// [What stagger does not handle]: https://github.com/stagger-go/stagger/blob/main/NOT-HANDLED.md
 package interceptor
 
 import (

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file answers one question: may stagger make a message for a codec? docs/hedging.md has the rules, and
+// This file answers one question: may stagger make a message for a codec? NOT-HANDLED.md has the rules, and
 // TestMessage the cases.
 //
 //   - A new message always has the type of one that the application itself has passed for the same purpose. The type never

@@ -15,7 +15,7 @@ import (
 
 // unary is a unary call. It is a local variable of the caller's goroutine: nothing stores its address. What needs the engine works on a
 // copy (runOn, runAsked, runDriven), so that only those calls are on the heap that something must be decided about.
-// docs/architecture.md draws the ways that a call can take.
+// ARCHITECTURE.md draws the ways that a call can take.
 type unary struct {
 	call
 	unaryMessages

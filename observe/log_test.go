@@ -185,7 +185,7 @@ func TestSlog_EveryRetry(t *testing.T) {
 	}
 }
 
-// middlewareConn is the connection of docs/works-with.md: go-grpc-middleware's interceptors come first, so that they see calls.
+// middlewareConn is the connection of docs/go-grpc-middleware.md: go-grpc-middleware's interceptors come first, so that they see calls.
 func middlewareConn(target string, retrier *interceptor.Retrier, logger logging.Logger, transport []grpc.DialOption) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(target, slices.Concat(
 		[]grpc.DialOption{grpc.WithChainUnaryInterceptor(

@@ -23,7 +23,7 @@ import (
 )
 
 // go-grpc-middleware's timeout after the Retrier ends an attempt that hangs, and no retry follows unless the policy lists DEADLINE_EXCEEDED.
-// docs/works-with.md says so. perAttemptTimeout is the remedy.
+// docs/go-grpc-middleware.md says so. perAttemptTimeout is the remedy.
 func TestTimeoutAfterRetrier(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

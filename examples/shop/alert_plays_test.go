@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-var write = flag.Bool("write", false, "write the times to alert into docs/observability.md")
+var write = flag.Bool("write", false, "write the times to alert into README.md")
 
 // A scenario is a client's metrics: an hour of calm, and then something happens. Three backends share the calls, of which most are
 // GetOrder, which is idempotent, and the others CreateOrder, which isn't.
@@ -295,7 +295,7 @@ func told(t *testing.T, p *scenario, of page) page {
 }
 
 // An hour of calm, and then a trouble. Whatever part of the calls can't be retried, a critical alert names the cause within ten minutes.
-// docs/observability.md has the times; -write writes them.
+// README.md has the times; -write writes them.
 func TestAlertPlays(t *testing.T) {
 	required(t)
 	t.Parallel()
@@ -307,7 +307,7 @@ func TestAlertPlays(t *testing.T) {
 	}
 	found := pages(t, plays)
 	table := strings.Builder{}
-	table.WriteString("| trouble | 1 % CreateOrder | 2 % | 5 % | 14 % | 25 % |\n| --- | ---:| ---:| ---:| ---:| ---:|\n")
+	table.WriteString("| fault | 1 % CreateOrder | 2 % | 5 % | 14 % | 25 % |\n| --- | ---:| ---:| ---:| ---:| ---:|\n")
 	for _, trouble := range troubles {
 		fmt.Fprintf(&table, "| %s |", trouble.name)
 		for _, share := range shares {
@@ -398,7 +398,7 @@ func runbookEntry(t *testing.T, anchor string) string {
 // wantTable compares the times on the page.
 func wantTable(t *testing.T, want string) {
 	t.Helper()
-	const path, begin, end = "../../docs/observability.md", "<!-- examples/shop: times to alert -->\n", "<!-- /examples/shop -->\n"
+	const path, begin, end = "README.md", "<!-- examples/shop: times to alert -->\n", "<!-- /examples/shop -->\n"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ type Meaning struct {
 }
 
 // stopIt is what to do first if one backend fails, hangs or is slow.
-const stopIt = "If one backend fails or is slow, [find it and stop it](runbook.md#a-backend-fails-hangs-or-is-slow). "
+const stopIt = "[Stop a backend](runbook.md#a-backend-fails-hangs-or-is-slow) that fails or is slow. "
 
 // Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
 // them; `make generate` writes the pages.
@@ -58,8 +58,7 @@ func Meanings() []Meaning {
 			Reason:    policy.ReasonAttemptsExhausted,
 			Short:     "the policy allows no further attempts",
 			Means:     "All `maxAttempts` attempts have failed.",
-			LookAt:    "The server. The log lines of the retries have the codes of the attempts.",
-			Change:    stopIt + "Send [retries elsewhere](retry-elsewhere.md). Set longer backoffs if the fault outlasts them.",
+			Change:    stopIt + "[Retry on another one](one-backend.md). Set longer backoffs if the fault outlasts them.",
 			CallAgain: "Yes, if a second effect is harmless.",
 			DoNot:     "Raise `maxAttempts`: it multiplies the load of a failing server.",
 		},
@@ -79,33 +78,29 @@ func Meanings() []Meaning {
 			Short:  "nothing declares the method idempotent",
 			Means: "The attempt may have taken effect, and the method isn't declared idempotent. For the same reason, no attempt " +
 				"follows a slow one.",
-			LookAt: "First the backends: if one fails or hangs, the log and the debug page name it. What happens if the method runs twice?",
-			Change: stopIt + "[Eject](set-up.md#eject-what-hangs) backends that hang. If a second run has an effect, use an " +
+			LookAt: "The backends: the log and the debug page name one that fails or hangs. What happens if the method runs twice?",
+			Change: stopIt + "[Eject](one-backend.md#eject-a-backend-that-hangs) one that hangs. If a second run has an effect, use an " +
 				"[idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. If it is harmless, set " +
 				"`idempotency_level` in the `.proto`, or name service and method in an entry.",
 			CallAgain: "No: the call may have taken effect.",
-			DoNot: "Declare the method idempotent, or send a key that the server ignores, only to get rid of this reason: calls " +
-				"would take effect twice.",
+			DoNot:     "Declare it idempotent, or send a key that the server ignores, only to get rid of this reason.",
 		},
 		{
 			Reason: policy.ReasonFollowed,
 			Short:  "a newer attempt of the call still runs",
 			Means:  "The attempt was [slow](hedging.md#slow-attempts), and another one runs in parallel. The call continues.",
-			DoNot:  "Count it as a failed call.",
 		},
 		{
 			Reason:    policy.ReasonChainStop,
 			Short:     "the incoming call is a retry itself",
 			Means:     "The call is part of a retry by [an upstream caller](chains.md), and the policy has `chain: SUPPRESS`.",
-			LookAt:    "The upstream caller: its header `grpc-previous-rpc-attempts` says that it retries.",
 			Change:    "Set `chain: ALLOW` if only this layer knows how to retry.",
 			CallAgain: "No: the retry belongs to the upstream caller.",
 		},
 		{
 			Reason:    policy.ReasonBreakerOpen,
 			Short:     "the circuit breaker is open",
-			Means:     "The program's [circuit breaker](policy-file.md#circuit-breakers) is open.",
-			LookAt:    "The breaker's own metrics, and the failures before it opened.",
+			Means:     "The program's [circuit breaker](circuit-breaker.md) is open.",
 			Change:    "Its thresholds, if it opens too early.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Remove it during an outage: all calls that it holds back would come at once.",
@@ -115,7 +110,6 @@ func Meanings() []Meaning {
 			Short:  "the service would answer too late",
 			Means: "[Admission](overload.md#shed-load-in-the-client) expects no response before the deadline. A call with 0 attempts " +
 				"was not sent, and failed with `RESOURCE_EXHAUSTED`.",
-			LookAt:    "The service's latency, and its callers' deadlines.",
 			Change:    "Add capacity, or give the service less work. Set longer deadlines only if callers can wait.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Retry immediately: the refusals let the service serve other calls.",
@@ -124,7 +118,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonSlowEverywhere,
 			Short:  "the last calls were all slow: there is a queue",
 			Means: "All of the method's [last ten responses](overload.md) were very slow: longer than the attempt timeout, and " +
-				"longer than a quarter of the call's time. So requests wait in a queue, and another attempt would make it longer.",
+				"longer than a quarter of the call's time. So requests wait in a queue.",
 			LookAt: "The latency and the queue of the service, and of those that it calls. `answers` in the log says how slow.",
 			Change: "Add capacity, or [shed load](overload.md#shed-load-in-the-client). If the method usually takes that long, " +
 				"set a longer `perAttemptTimeout`, or longer deadlines.",
@@ -136,9 +130,7 @@ func Meanings() []Meaning {
 			Short:  "little is known of other calls, or some were slow as well",
 			Means: "The attempt is slow, and continues alone: more than a fifth of the method's [last ten " +
 				"responses](overload.md) were slow, or there have been fewer than five. `answers` in the log says which.",
-			LookAt: "Is the service overloaded, or the timeout too short? Has the program just started, as in a test?",
-			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. In a program that makes few " +
-				"calls, set `onAttemptTimeout: RETRY`, which [adds to an overload](overload.md#what-retry-costs). " +
+			Change: stopIt + "Set a `perAttemptTimeout` or `hedgingDelay` that nine of ten responses meet. " +
 				"[All remedies](overload.md#when-a-retry-is-refused).",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Shorten the delay: in an overload, hedges wait in the same queue.",
@@ -150,26 +142,22 @@ func Meanings() []Meaning {
 			LookAt:    "Deadlines and backoffs: `stagger explain --deadline` shows them.",
 			Change:    "Set a longer deadline or `timeout`, or shorter backoffs.",
 			CallAgain: "Yes, with a new deadline.",
-			DoNot:     "Remove deadlines: calls without one wait for as long as a server hangs.",
 		},
 		{
 			Reason:    policy.ReasonTooManyWaiting,
 			Short:     "too many calls wait already",
 			Means:     "`maxWaiting` (10,000) calls already wait for their next attempt, or half as many of one target.",
-			LookAt:    "The target: it is probably down.",
 			Change:    "Set shorter backoffs. Raise `maxWaiting` if there is memory for more calls.",
 			CallAgain: "Yes, after a pause.",
 		},
 		{
 			Reason: policy.ReasonFailingEverywhere,
 			Short:  "every request failed, and none was answered in time",
-			Means: "Five attempts at the target have failed in a row, with no answer in between, so retries aren't sent. The call has waited up to " +
-				"`maxConnectionWait` (3 s) for an answer to another attempt, and none came. Or it didn't wait: its method has failed for more " +
-				"than 5 s, the server asked for a longer delay, or the call has `maxConnectionWait: 0s`, `WaitForReady(false)` or " +
-				"`Optional()`.",
-			LookAt: "The server. Do all methods fail, or only this one?",
-			Change: "Fix the server. If one method always fails beside others that succeed, give it a budget of its own. If restarts take " +
-				"longer than 3 s, raise `maxConnectionWait`.",
+			Means: "Five attempts at the target have failed in a row, and the server answered none while the call waited " +
+				"([`maxConnectionWait`, 3 s](servers-down.md)). Or the call didn't wait: its method has failed for more than 5 s, the server " +
+				"asked for a longer delay, or the call's options forbid it.",
+			Change: "Fix the server. If only one method fails, give it a budget of its own. If restarts take longer than 3 s, raise " +
+				"`maxConnectionWait`.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Write `budget: NONE` to avoid it: retries would make the outage last longer.",
 		},
@@ -178,9 +166,8 @@ func Meanings() []Meaning {
 			Short:  "the budget does not pay for another attempt",
 			Means: "The [retry budget](overload.md) is used up: too many of the last retries failed, and neither successful calls " +
 				"nor time have filled it since.",
-			LookAt: "The server, which the budget protects. `stagger.budget.balance` shows since when.",
-			Change: "In an outage, nothing: fix the server. Otherwise, [find the cause](overload.md#when-a-retry-is-refused): half " +
-				"of the backends hang, one method always fails, or many processes make few calls.",
+			LookAt:    "The server, which the budget protects. `stagger.budget.balance` shows since when.",
+			Change:    "In an outage, nothing: fix the server. Otherwise, [find the cause](overload.md#when-a-retry-is-refused).",
 			CallAgain: "Yes, after a pause: `Error.RetryAfter` says how long.",
 			DoNot:     "Write `budget: NONE`, or raise the numbers during an outage: retries would make it last longer.",
 		},
@@ -190,13 +177,11 @@ func Meanings() []Meaning {
 			Means:  "All checks passed, and another attempt follows. With `mode=\"OBSERVE\"`, it would have followed.",
 			LookAt: "Its rate. A few percent of the calls mean short faults; more mean a lasting one.",
 			Change: "Fix the failure.",
-			DoNot:  "Alert on single retries.",
 		},
 		{
 			Reason: policy.ReasonHedge,
 			Short:  "all checks passed, and another attempt still runs",
 			Means:  "All checks passed, and another attempt runs in parallel with a slow one.",
-			LookAt: "Its rate. If it is high, `hedgingDelay` or `perAttemptTimeout` is too short for the method.",
 			Change: stopIt + "Otherwise raise the delay; `hedgingQuantile` follows the latency.",
 			DoNot:  "Shorten the delay while all servers are slow.",
 		},
@@ -208,19 +193,17 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonDeadlineExceeded,
 			Short:  "the caller's deadline has passed",
-			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`, because the " +
-				"caller's cancellation arrives just before the deadline: within the last 5 ms, or the last tenth of the call's time if that " +
-				"is less.",
-			LookAt:    "The attempts in the log, and their errors. The call's error says if no server had returned one before the wait for another attempt.",
-			Change:    stopIt + "Set `perAttemptTimeout`, which asks another server while there is time. Raise `timeout` if it is too short.",
+			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`: the caller's " +
+				"cancellation arrives just before the deadline.",
+			LookAt:    "The attempts in the log, and their errors.",
+			Change:    stopIt + "Set [`perAttemptTimeout`](timeouts.md), which asks another server while there is time.",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
-			DoNot:     "Give a service a longer deadline than its callers have: it would work for callers that have left.",
+			DoNot:     "Give a service a longer deadline than its callers have.",
 		},
 		{
 			Reason:    policy.ReasonCancelled,
 			Short:     "the caller has left",
 			Means:     "The caller cancelled the call long before its deadline. With `slow=\"true\"`, an attempt was slow.",
-			LookAt:    "Has a user left, or has a service above given up?",
 			Change:    strings.TrimSpace(stopIt),
 			CallAgain: "No.",
 		},
@@ -237,7 +220,7 @@ func Meanings() []Meaning {
 			Short:  "the service was not back in time",
 			Means:  "No connection was made within `maxConnectionWait` (3 s), or the outage is older than 5 s.",
 			LookAt: "Address, name resolution, certificates and network. The error is that of the last connection.",
-			Change: "If it happens in rolling updates, [clients must ask DNS more often](set-up.md#kubernetes): set " +
+			Change: "If it happens in rolling updates, [clients must ask DNS more often](kubernetes.md#rolling-updates): set " +
 				"`dns.SetMinResolutionInterval(time.Second)` and `minReadySeconds`. Raise `maxConnectionWait` if restarts take longer than 3 s.",
 			CallAgain: "Yes, after a pause.",
 			DoNot:     "Set `waitForReady` without a deadline: calls then wait for ever.",
@@ -250,7 +233,6 @@ func Meanings() []Meaning {
 			LookAt:    "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: when and why were retries turned off?",
 			Change:    "Set `mode` in the policy file, or undo what `Retrier.SetMode` has set. The strictest mode applies.",
 			CallAgain: "No: retries are turned off.",
-			DoNot:     "Turn retries on everywhere at once after a long outage: begin with a few instances.",
 		},
 	})
 }

@@ -243,7 +243,7 @@ func (a *Answer) remedy() string {
 		"has a table of them (docs/runbook.md#a-backend-fails-hangs-or-is-slow).\n"
 	if !a.Safe && a.Policy.MaxAttempts() > 1 {
 		text += "No attempt follows a slow one of this method, since nothing declares it idempotent. Declare it, send a key if\n" +
-			"its server deduplicates, or have gRPC eject the backend (docs/set-up.md#eject-what-hangs).\n"
+			"its server deduplicates, or have gRPC eject the backend (docs/one-backend.md#eject-a-backend-that-hangs).\n"
 	}
 	return text
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package backoff_test draws the delays of package backoff for many clients, plays clients that contend and clients that come together, and
-// compares the results with the tables and plots of docs/backoff.md.
+// compares the results with docs/evidence/backoff.md, and a table of docs/backoff.md.
 package backoff_test
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-var write = flag.Bool("write", false, "write the tables and plots of docs/backoff.md")
+var write = flag.Bool("write", false, "write the tables and plots of the pages")
 
 const (
 	clients  = 100
@@ -90,8 +90,9 @@ func TestBackoffPage(t *testing.T) {
 	herd, waves := herds(t)
 	contention, plots := contention(t)
 	plots["waves"] = waves
-	for name, table := range map[string]report.Table{"first": first, "outage": outage, "herd": herd, "contention": contention} {
-		comparePage(t, name, table)
+	comparePage(t, "../../docs/backoff.md", "outage", outage)
+	for name, table := range map[string]report.Table{"first": first, "herd": herd, "contention": contention} {
+		comparePage(t, "../../docs/evidence/backoff.md", name, table)
 	}
 	for name, plot := range plots {
 		comparePlot(t, name, plot)
@@ -140,10 +141,8 @@ func draws() (first, outage report.Table) {
 	return first, outage
 }
 
-const page = "../../docs/backoff.md"
-
-// comparePage compares a table of the page with a new one, or writes it.
-func comparePage(t *testing.T, name string, table report.Table) {
+// comparePage compares a table of a page with a new one, or writes it.
+func comparePage(t *testing.T, page, name string, table report.Table) {
 	t.Helper()
 	if *write {
 		testkit.NoError(t, terminal.WriteInto(page, name, []report.Table{table}))

@@ -25,15 +25,15 @@ methodConfig:
     retryPolicy: {maxAttempts: 3, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.1s}
 `
 
-// ejecting returns a policy file with docs/set-up.md's outlier detection, with these percentages.
+// ejecting returns a policy file with docs/one-backend.md's outlier detection, with these percentages.
 func ejecting(t *testing.T, most, enforcement int) string {
 	t.Helper()
-	_, rest, found := strings.Cut(string(testkit.Must(os.ReadFile("../../docs/set-up.md"))(t)), "```yaml ejection\n")
+	_, rest, found := strings.Cut(string(testkit.Must(os.ReadFile("../../docs/one-backend.md"))(t)), "```yaml ejection\n")
 	block, _, ended := strings.Cut(rest, "```\n")
 	block, first := replaced(block, "maxEjectionPercent: 34", fmt.Sprint("maxEjectionPercent: ", most))
 	block, second := replaced(block, "enforcementPercentage: 100", fmt.Sprint("enforcementPercentage: ", enforcement))
 	if !found || !ended || !first || !second {
-		t.Fatalf("docs/set-up.md has no outlier detection with these settings:\n%s", block)
+		t.Fatalf("docs/one-backend.md has no outlier detection with these settings:\n%s", block)
 	}
 	return block + retries
 }
@@ -119,7 +119,7 @@ func (s *trial) attempts(t *testing.T) map[string]int {
 	return list
 }
 
-// table has rows of docs/set-up.md, which tests with -write write.
+// table has rows of docs/one-backend.md, which tests with -write write.
 type table struct {
 	mu   sync.Mutex // guards rows
 	rows []string
@@ -144,7 +144,7 @@ func tableRows(t *testing.T, test string) *table {
 		}
 		slices.Sort(r.rows)
 		written[test] = r.rows
-		const file, begin, end = "../../docs/set-up.md", "<!-- lab/hang -->\n", "<!-- /lab/hang -->\n"
+		const file, begin, end = "../../docs/one-backend.md", "<!-- lab/hang -->\n", "<!-- /lab/hang -->\n"
 		head, rest, found := strings.Cut(string(testkit.Must(os.ReadFile(file))(t)), begin)
 		_, tail, ended := strings.Cut(rest, end)
 		if !found || !ended {

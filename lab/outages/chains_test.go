@@ -63,7 +63,7 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 	})
 	restart := report.Table{
 		Title:   "Calls that succeed, and other callers who are told not to retry before their deadline, averages of forty plays",
-		Columns: []string{"deadline", "the last service is away for 0.3 s", "for 2 s"},
+		Columns: []string{"deadline", "the last service is down for 0.3 s", "for 2 s"},
 	}
 	for _, column := range restart.Columns[1:] {
 		off[column] = []terminal.Off{{Abs: 10}, {Abs: 1}} // in twelve runs, averages were at most 7 apart

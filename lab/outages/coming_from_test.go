@@ -83,14 +83,14 @@ var (
 	ready      = staggerClient("… with `waitForReady: true`", "", `, "waitForReady": true`)
 )
 
-// TestDocsAreCurrent_ComingFrom plays what docs/coming-from.md says of restarts, and of the load in an outage.
+// TestDocsAreCurrent_ComingFrom plays what docs/coming-from.md says of restarts, and docs/evidence/outages.md of the load in an outage.
 func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 	const plays = 20
-	aways := []time.Duration{time.Second, 2500 * time.Millisecond, 5 * time.Second}
+	downs := []time.Duration{time.Second, 2500 * time.Millisecond, 5 * time.Second}
 	restarts := report.Table{Title: "Calls that fail, and the longest call", Columns: []string{"client"}}
 	off := map[string][]terminal.Off{}
-	for _, away := range aways {
-		column := fmt.Sprintf("away for %v s", away.Seconds())
+	for _, down := range downs {
+		column := fmt.Sprintf("down for %v s", down.Seconds())
 		restarts.Columns = append(restarts.Columns, column)
 		off[column] = []terminal.Off{{Abs: 30}, {Abs: 1}} // gRPC's jitter decides when the connection is back
 	}
@@ -99,15 +99,15 @@ func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 		restarts.Rows = nil
 		for _, c := range []client{grpcClient("gRPC", ""), waitingGRPC, middleware, failsafeGo, stagger, patient, ready} {
 			row := []string{c.name}
-			for _, away := range aways {
+			for _, down := range downs {
 				share, longest := 0.0, time.Duration(0)
 				for range plays {
-					failed, calls, took := restart(t, c, away)
+					failed, calls, took := restart(t, c, down)
 					share += 100 * float64(failed) / float64(calls) / plays
 					longest = max(longest, took)
 				}
-				if away <= none[c.name] && share > 0 {
-					one.Errorf("%s: %.1f %% of the calls fail while the server is away for %v; want none", c.name, share, away)
+				if down <= none[c.name] && share > 0 {
+					one.Errorf("%s: %.1f %% of the calls fail while the server is down for %v; want none", c.name, share, down)
 				}
 				row = append(row, fmt.Sprintf("%.0f %%, %.1f s", share, longest.Seconds()))
 			}
@@ -132,7 +132,7 @@ func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 			}
 			load.Rows = append(load.Rows, row)
 		}
-		agree(one, comingFrom, "load", load, off)
+		agree(one, page, "load", load, off)
 	})
 }
 
@@ -149,9 +149,9 @@ func agree(t testing.TB, page, mark string, table report.Table, off map[string][
 	}
 }
 
-// restart returns how many of the calls fail that begin while the only server is away, and how long the longest takes: 50 calls a second
+// restart returns how many of the calls fail that begin while the only server is down, and how long the longest takes: 50 calls a second
 // with deadlines of 5 s.
-func restart(t *testing.T, c client, away time.Duration) (failed, calls int, longest time.Duration) {
+func restart(t *testing.T, c client, down time.Duration) (failed, calls int, longest time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t, testserver.Keep(1))
@@ -166,7 +166,7 @@ func restart(t *testing.T, c client, away time.Duration) (failed, calls int, lon
 		var mu sync.Mutex
 		var running sync.WaitGroup
 		server.Down()
-		for began := time.Now(); time.Since(began) < away; calls++ {
+		for began := time.Now(); time.Since(began) < down; calls++ {
 			running.Go(func() {
 				from := time.Now()
 				err := call()

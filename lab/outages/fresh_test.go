@@ -58,7 +58,7 @@ methodConfig:
 	return succeeded, perCall
 }
 
-// TestDocsAreCurrent_FreshProcesses plays what docs/overload.md says of onAttemptTimeout: RETRY: it needs no record of responses, and so adds load
+// TestDocsAreCurrent_FreshProcesses plays what docs/evidence/outages.md says of onAttemptTimeout: RETRY: it needs no record of responses, and so adds load
 // to an overload.
 func TestDocsAreCurrent_FreshProcesses(t *testing.T) {
 	const retries = "retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]%s}"
@@ -78,7 +78,7 @@ func TestDocsAreCurrent_FreshProcesses(t *testing.T) {
 		}
 		shown.Rows = append(shown.Rows, []string{row.name, fmt.Sprint(succeeded), fmt.Sprintf("%.2f", perCall)})
 	}
-	agree(t, "../../docs/overload.md", "fresh", shown, map[string][]terminal.Off{
+	agree(t, page, "fresh", shown, map[string][]terminal.Off{
 		"calls that succeed": {{Abs: 30}}, "requests for each call": {{Abs: 0.2}},
 	})
 }

@@ -292,7 +292,7 @@ const longestReconnect = 3600 * time.Millisecond
 // with few more requests.
 func TestDocsAreCurrent(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| trouble |")
+	table.WriteString("| fault |")
 	for _, p := range players {
 		fmt.Fprintf(&table, " %s |", p.name)
 	}

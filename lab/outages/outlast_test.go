@@ -194,7 +194,7 @@ func TestFleetDocsAreCurrent(t *testing.T) {
 		if f.cut {
 			how = "connection lost"
 		}
-		row := []string{fmt.Sprintf("%d processes, each with %d calls, away for %v, %s, %v times", f.processes, f.waiting, f.away, how, f.times)}
+		row := []string{fmt.Sprintf("%d processes, each with %d calls, down for %v, %s, %v times", f.processes, f.waiting, f.away, how, f.times)}
 		for _, r := range retriers {
 			p := s.play(t, r)
 			row = append(row, fmt.Sprintf("%.1f, %.1f", p.peak()/s.room, p.recovered().Seconds()))

@@ -88,7 +88,7 @@ type panics struct {
 var errFault = errors.New("a panic by chance")
 
 // at panics at random, or ends the goroutine: only in the application's own ones, since elsewhere that ends the program, or leaves a call waiting
-// (docs/not-handled.md).
+// (NOT-HANDLED.md).
 func (f *panics) at(p point) {
 	if point(f.active.Load())&p == 0 || !f.of(0.02) || !within(guarded) {
 		return

@@ -172,7 +172,7 @@ var write = flag.Bool("write", false, "write the differences from peers into the
 // The pages list exactly the differences by design; -write writes them.
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	const page = "../../docs/evidence/peers.md"
+	const page = "differences.md"
 	for _, p := range []struct {
 		name, page string
 		scenarios  []scenario
@@ -383,7 +383,7 @@ var fromMiddleware = []scenario{
 		why:    "Streams of all kinds are retried, from a bounded buffer.",
 	},
 	{
-		name: "the server is away for longer than all attempts", entry: linear, kind: serverStream, away: 150 * ms,
+		name: "the server is down for longer than all attempts", entry: linear, kind: serverStream, away: 150 * ms,
 		serves: []testserver.Step{testserver.OK()},
 		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "UNAVAILABLE after 100ms, 0 messages, no request",
@@ -399,7 +399,7 @@ var fromMiddleware = []scenario{
 		why:    "The same.",
 	},
 	{
-		name: "the server is away for longer than the deadline", entry: linear, kind: serverStream, away: 150 * ms, deadline: 50 * ms,
+		name: "the server is down for longer than the deadline", entry: linear, kind: serverStream, away: 150 * ms, deadline: 50 * ms,
 		serves: []testserver.Step{testserver.OK()},
 		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "DEADLINE_EXCEEDED after 50ms, 0 messages, no request",
@@ -432,7 +432,7 @@ var fromMiddleware = []scenario{
 		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "OK after 100ms, requests at 0s, 50ms, 100ms",
 		ours:   "UNAVAILABLE after 0s, requests at 0s",
-		why:    "A call that may have taken effect is retried only if its method is [declared idempotent](../idempotency.md).",
+		why:    "A call that may have taken effect is retried only if its method is [declared idempotent](../../docs/idempotency.md).",
 	},
 }
 
@@ -457,6 +457,6 @@ var fromFailsafe = []scenario{
 		name: "the method is not declared idempotent", entry: thrice, whole: true, serves: []testserver.Step{down.Times(2), testserver.OK()},
 		peer: "OK after 2ns, requests at 0s, 1ns, 2ns",
 		ours: "UNAVAILABLE after 0s, requests at 0s",
-		why:  "A call that may have taken effect is retried only if its method is [declared idempotent](../idempotency.md).",
+		why:  "A call that may have taken effect is retried only if its method is [declared idempotent](../../docs/idempotency.md).",
 	},
 }

@@ -154,16 +154,16 @@ func play(t *testing.T, sinceResolved, minReady time.Duration, options []grpc.Di
 	return calls, failed
 }
 
-// page returns the text of docs/set-up.md.
-func page(t *testing.T) string {
+// page returns the text of a page below docs.
+func page(t *testing.T, name string) string {
 	t.Helper()
-	return string(testkit.Must(os.ReadFile("../../docs/set-up.md"))(t))
+	return string(testkit.Must(os.ReadFile("../../docs/" + name))(t))
 }
 
 // guidePolicy returns the policy file of docs/set-up.md, in mode ENFORCE.
 func guidePolicy(t *testing.T) *policy.Set {
 	t.Helper()
-	_, text, _ := strings.Cut(page(t), "```yaml newuser retry.yaml\n")
+	_, text, _ := strings.Cut(page(t, "set-up.md"), "```yaml newuser retry.yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	return testkit.Must(policy.Parse("retry.yaml", []byte(strings.Replace(text, "mode: OBSERVE\n", "", 1))))(t)
 }
@@ -197,8 +197,8 @@ func TestRollout(t *testing.T) {
 					calls, failed := play(t, since, row.minReady, options)
 					says := fmt.Sprintf("all calls then fail for <!-- lab/rollout -->%.0f<!-- / --> s", math.Round(float64(failed)/perSecond))
 					switch {
-					case row.fails && !strings.Contains(page(t), says):
-						t.Errorf("docs/set-up.md lacks %q: %d of %d calls fail", says, failed, calls)
+					case row.fails && !strings.Contains(page(t, "kubernetes.md"), says):
+						t.Errorf("docs/kubernetes.md lacks %q: %d of %d calls fail", says, failed, calls)
 					case row.fails != (failed > 0):
 						t.Errorf("%d of %d calls fail if the client asked DNS %v before; want that some fail: %t", failed, calls, since, row.fails)
 					}

@@ -14,9 +14,9 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-const elsewhereGuide = "../../docs/retry-elsewhere.md"
+const elsewhereGuide = "../../docs/one-backend.md"
 
-// The table of docs/retry-elsewhere.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
+// The table of docs/one-backend.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
 // retry at once costs while all fail.
 func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 	t.Parallel()

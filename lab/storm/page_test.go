@@ -87,7 +87,7 @@ func writePages(t *testing.T, list []*outcome) {
 	lost.Title = fmt.Sprintf("Of %d claims about stagger from one connection, these do not hold from every number of connections", claims)
 	put(t, results, "misses", lost)
 	put(t, page, "storms", summary(list))
-	worse := report.Table{Title: "Where a peer is better", Columns: []string{"storm", "figure", "stagger", "better"}}
+	worse := report.Table{Title: "Where another library is better", Columns: []string{"storm", "figure", "stagger", "better"}}
 	for _, o := range list {
 		for _, w := range o.worse() {
 			worse.Rows = append(worse.Rows, []string{o.storm.Title, w.figure, w.own, strings.Join(w.peers, ", ")})

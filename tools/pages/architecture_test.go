@@ -16,11 +16,11 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-// The table of docs/architecture.md has each folder of Go code, and a folder imports only what stands below it.
+// The table of ARCHITECTURE.md has each folder of Go code, and a folder imports only what stands below it.
 func TestArchitecture_Packages(t *testing.T) {
 	t.Parallel()
 	rows := map[string]int{}
-	_, table, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n")
+	_, table, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "\n## Packages\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	for i, line := range strings.Split(table, "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
@@ -50,7 +50,7 @@ func TestArchitecture_Packages(t *testing.T) {
 		}
 		from := row(folder)
 		if from == 0 {
-			t.Errorf("docs/architecture.md: the table has no row for %s", folder)
+			t.Errorf("ARCHITECTURE.md: the table has no row for %s", folder)
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
 		if err != nil {
@@ -63,7 +63,7 @@ func TestArchitecture_Packages(t *testing.T) {
 			}
 			checked++
 			if row(to) < from {
-				t.Errorf("docs/architecture.md: %s imports %s, which stands above it", path, to)
+				t.Errorf("ARCHITECTURE.md: %s imports %s, which stands above it", path, to)
 			}
 		}
 		return nil
@@ -76,18 +76,18 @@ func TestArchitecture_Packages(t *testing.T) {
 // The page says where each file of interceptor stands, and names no file that is gone.
 func TestArchitecture_Files(t *testing.T) {
 	t.Parallel()
-	_, list, _ := strings.Cut(read(t, "docs/architecture.md"), "## The files of `interceptor`\n")
+	_, list, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "## The files of `interceptor`\n")
 	list, _, _ = strings.Cut(list, "\n## ")
 	paths := testkit.Must(filepath.Glob("interceptor/*.go"))(t)
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".go")
 		if !strings.HasSuffix(name, "_test") && !strings.Contains(list, "`"+name+"`") {
-			t.Errorf("docs/architecture.md doesn't say where %s.go stands", name)
+			t.Errorf("ARCHITECTURE.md doesn't say where %s.go stands", name)
 		}
 	}
 	for _, m := range regexp.MustCompile("`(.*?)`").FindAllStringSubmatch(list, -1) {
 		if !slices.Contains(paths, "interceptor/"+m[1]+".go") {
-			t.Errorf("docs/architecture.md names interceptor/%s.go, which is not there", m[1])
+			t.Errorf("ARCHITECTURE.md names interceptor/%s.go, which is not there", m[1])
 		}
 	}
 }

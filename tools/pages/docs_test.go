@@ -33,7 +33,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// pages are the README, the checklist of releases and the pages below docs, by their paths.
+// pages are the README and its neighbours, the checklist of releases and the pages below docs, by their paths.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	guides, err := filepath.Glob("docs/*.md")
@@ -42,7 +42,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	evidence := testkit.Must(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "tools/RELEASE.md", "budget/redisbudget/README.md"}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "ARCHITECTURE.md", "NOT-HANDLED.md", "tools/RELEASE.md", "budget/redisbudget/README.md"}) {
 		texts[path] = read(t, path)
 	}
 	return texts
@@ -128,7 +128,7 @@ func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
 func TestPages_Manifests(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/set-up.md")
-	manifests := blocks(page, "yaml kubernetes")[0]
+	manifests := blocks(read(t, "docs/kubernetes.md"), "yaml kubernetes")[0]
 	for i, text := range strings.Split(manifests, "---\n") {
 		var object struct{ Kind string }
 		testkit.NoError(t, yaml.Unmarshal([]byte(text), &object))
@@ -217,7 +217,7 @@ func TestPackageComments_Go(t *testing.T) {
 	}
 }
 
-// The comment of package interceptor is an introduction: corners belong on docs/not-handled.md. Its links work where pkg.go.dev shows them.
+// The comment of package interceptor is an introduction: corners belong on NOT-HANDLED.md. Its links work where pkg.go.dev shows them.
 func TestPackageComments_Interceptor(t *testing.T) {
 	t.Parallel()
 	source := read(t, "interceptor/interceptor.go")
@@ -377,8 +377,8 @@ func TestPages_Paths(t *testing.T) {
 	t.Parallel()
 	_, where, found := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## Where to change what\n")
 	where, _, _ = strings.Cut(where, "\n## ")
-	if missing := missingPaths(read(t, "docs/architecture.md") + where); missing != nil || !found {
-		t.Errorf("docs/architecture.md or CONTRIBUTING.md names what is not there: %q", missing)
+	if missing := missingPaths(read(t, "ARCHITECTURE.md") + where); missing != nil || !found {
+		t.Errorf("ARCHITECTURE.md or CONTRIBUTING.md names what is not there: %q", missing)
 	}
 	page := "| `budget`, `nowhere` | x |\nIn `policy/nothing.go`, `bucket.go` and `docs`, `none.go`; `policy.Load`, `cmd/stagger/internal/NAME`."
 	if got, want := missingPaths(page), []string{"policy/nothing.go", "none.go", "nowhere"}; !slices.Equal(got, want) {
@@ -520,7 +520,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "methods", "16,384"},
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "balances", "16,384"},
 		{"interceptor/table.go", "mostKept = 1 << 14", "docs/runbook.md", "target and method", "16,384"},
-		{"interceptor/table.go", "mostKept = 1 << 14", "docs/not-handled.md", "target and method", "16,384"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "NOT-HANDLED.md", "target and method", "16,384"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "WithMaxReplayBytes", "16 MiB"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "WithMaxReplayBytes", "16 MiB"},
 		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "replay", "256 KiB"},
@@ -528,7 +528,7 @@ func TestPages_Bounds(t *testing.T) {
 		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/evidence/costs.md", "`maxWaiting`", "10,000"},
 		{"internal/policyfile/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/runbook.md", "`maxWaiting`", "10,000"},
 		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/runbook.md", "`maxConnectionWait`", "3 s"},
-		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "`maxConnectionWait`", "3 s"},
+		{"internal/policyfile/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/servers-down.md", "`maxConnectionWait`", "3 s"},
 		{"interceptor/call_engine.go", "inboundShare = 0.75", "docs/chains.md", "deadline", "three quarters"},
 		{
 			"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",
@@ -536,8 +536,8 @@ func TestPages_Bounds(t *testing.T) {
 		},
 		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/works-with.md", "keepalive", "6 minutes, timeout 20 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "outage", "5 s"},
-		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "outage", "5 s"},
-		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "`Watch`", "every two seconds"},
+		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/servers-down.md", "outage", "5 s"},
+		{"policy/follow.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "interceptor.Watch(ctx", "every two seconds"},
 		{"tools/ci/growth", "$growth > 2.3", "README.md", "`make growth`", "2.3 MiB"},
 	} {
 		if !strings.Contains(read(t, row.file), row.code) {
@@ -547,13 +547,13 @@ func TestPages_Bounds(t *testing.T) {
 	}
 }
 
-// The report of the shop on docs/chains.md explains reasons as the shop does.
+// The report of the shop on its page explains reasons as the shop does.
 func TestPages_Shop(t *testing.T) {
 	t.Parallel()
-	shown := regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(read(t, "docs/chains.md"), -1)
+	shown := regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(read(t, "examples/shop/README.md"), -1)
 	for _, m := range shown {
 		if meaning, err := explain.MeaningOf(m[2]); meaning.Short != m[1] {
-			t.Errorf("docs/chains.md explains %s as %q; the shop as %q, %v", m[2], m[1], meaning.Short, err)
+			t.Errorf("examples/shop/README.md explains %s as %q; the shop as %q, %v", m[2], m[1], meaning.Short, err)
 		}
 	}
 	if len(shown) < 3 {
@@ -695,7 +695,7 @@ func TestPages_PeersWinReadme(t *testing.T) {
 // Where a peer wins in the tables of all clients, its figure is bold, and the list of what stagger does worse has the storm.
 func TestPages_PeersWin(t *testing.T) {
 	t.Parallel()
-	_, worse, _ := strings.Cut(read(t, "docs/evidence/README.md"), "\n## What stagger does worse than a peer\n")
+	_, worse, _ := strings.Cut(read(t, "docs/evidence/README.md"), "\n## What stagger does worse\n")
 	bold := 0
 	for i, table := range stormTables(t, "docs/evidence/storms.md", "all clients", 2, 10) {
 		for client, row := range table {

@@ -19,7 +19,7 @@ import (
 func TestKeysPage(t *testing.T) {
 	t.Parallel()
 	var table, plain strings.Builder
-	table.WriteString("\n| key | value | meaning | known to |\n| --- | --- | --- | --- |\n")
+	table.WriteString("\n| key | value | meaning |\n| --- | --- | --- |\n")
 	rows := 0
 	source := read(t, "proto/stagger/policy/v1/policy.proto")
 	for _, message := range regexp.MustCompile(`(?ms)^message (\w+) \{\n(.*?)^\}`).FindAllStringSubmatch(source, -1) {
@@ -47,11 +47,7 @@ func TestKeysPage(t *testing.T) {
 // plainRow returns a row of the table as text of at most 100 columns.
 func plainRow(row string) string {
 	cells := strings.Split(strings.Trim(strings.ReplaceAll(row, "`", ""), "| \n"), " | ")
-	facts, meaning := cells[1], cells[2]
-	if len(cells) == 4 {
-		facts += "; " + cells[3]
-	}
-	text := "  " + cells[0] + "  " + facts + "\n"
+	text, meaning := "  "+cells[0]+"  "+cells[1]+"\n", cells[2]
 	line := "     "
 	for word := range strings.FieldsSeq(strings.Trim(meaning, " |")) {
 		if len(line)+1+len(word) > 100 {
@@ -70,7 +66,7 @@ func keysOf(source, message string) string {
 	for _, f := range regexp.MustCompile(`(?m)^ +(?:repeated )?`+message+` (\w+) = `).FindAllStringSubmatch(source, -1) {
 		keys = append(keys, "`"+keyName(f[1])+"`")
 	}
-	return fmt.Sprintf("| **%s** | | | |\n", cmp.Or(strings.Join(keys, ", "), "the file"))
+	return fmt.Sprintf("| **%s** | | |\n", cmp.Or(strings.Join(keys, ", "), "the file"))
 }
 
 func keyName(field string) string {
@@ -118,8 +114,8 @@ func keyRow(source, comment, repeated, kind, field string) string {
 	if kind == "seconds" && bounds == "more than 0" { // as the page says of all
 		bounds = ""
 	}
-	facts := slices.DeleteFunc([]string{kind, usual, bounds}, func(f string) bool { return f == "" })
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", keyName(field), strings.Join(facts, "; "), says, grpc)
+	facts := slices.DeleteFunc([]string{kind, usual, bounds, grpc}, func(f string) bool { return f == "" })
+	return fmt.Sprintf("| `%s` | %s | %s |\n", keyName(field), strings.Join(facts, "; "), says)
 }
 
 var (

@@ -36,7 +36,7 @@ func TestOverloadPage_Numbers(t *testing.T) {
 		{"parallel", []any{fmt.Sprint(evidence.Enough, "th")}},
 		{"an overload", []any{evidence.MostSlow, evidence.Remembered}},
 		{"pay for themselves", []any{100 / b.Refund}},
-		{"a blip", []any{b.Refund}},
+		{"*blip*", []any{b.Refund}},
 		{"an outage", []any{budget.AllFail, budget.Probe.Seconds()}},
 	})
 	picture := read(t, "docs/diagrams/budget.svg")

@@ -227,7 +227,7 @@ func TestRecipes_BatchBudget(t *testing.T) {
 // A server hangs, and the call came without a deadline.
 func TestRecipes_DefaultTimeout(t *testing.T) {
 	t.Parallel()
-	playRecipe(t, "docs/policy-file.md", "## Calls without a deadline", func(t *testing.T, r recipe) {
+	playRecipe(t, "docs/timeouts.md", "## Calls without a deadline", func(t *testing.T, r recipe) {
 		r.server.On("*", testserver.Hang())
 		took, err := r.call(t, getOrder)
 		reason := policy.Reason("")
@@ -261,6 +261,32 @@ func TestRecipes_LoadBalancing(t *testing.T) {
 		for i, want := range []int{3, 3, 0} {
 			if n := servers[i].Count(getOrder); n != want {
 				t.Errorf("backend %d has had %d of 6 calls; want %d", i, n, want)
+			}
+		}
+	})
+}
+
+// Behind a headless Service, a retry reaches another pod. Behind a cluster IP, the client has one connection, to the pod that fails.
+func TestKubernetes_Headless(t *testing.T) {
+	t.Parallel()
+	file := strings.Replace(blocks(read(t, "docs/set-up.md"), "yaml newuser retry.yaml")[0], "mode: OBSERVE\n", "", 1)
+	playFile(t, file, func(t *testing.T, r recipe) {
+		r.server.On("*", testserver.Fail(codes.Unavailable))
+		headless := testkit.Must(testserver.DialAll([]*testserver.Server{r.server, testserver.Start(t), testserver.Start(t)}, r.retrier.DialOptions()...))(t)
+		defer headless.Close()
+		for _, service := range []struct {
+			name string
+			conn *grpc.ClientConn
+			ok   int
+		}{{"headless", headless, 30}, {"cluster IP", r.conn, 0}} {
+			ok := 0
+			for range 30 {
+				if service.conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.Idempotent()) == nil {
+					ok++
+				}
+			}
+			if ok != service.ok {
+				t.Errorf("%s: %d of 30 calls succeed; want %d", service.name, ok, service.ok)
 			}
 		}
 	})

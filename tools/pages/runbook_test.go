@@ -165,16 +165,17 @@ var write = flag.Bool("write", false, "write what is generated into the pages")
 // TestReasonPages compares the reasons of the pages with the table of internal/explain; with -write it writes them.
 func TestReasonPages(t *testing.T) {
 	t.Parallel()
-	var table, entries strings.Builder
-	table.WriteString("\n| check | if it fails |\n| --- | --- |\n")
+	var table, entries, again strings.Builder
+	reasons, answers := map[string]string{}, []string(nil) // to "call again?"
+	table.WriteString("\n")
 	for _, m := range explain.Meanings() {
 		if m.Question != "" {
-			fmt.Fprintf(&table, "| %s | [`%s`](#%[2]s) |\n", m.Question, m.Reason)
+			fmt.Fprintf(&table, "1. %s [`%s`](#%[2]s)\n", m.Question, m.Reason)
 		}
 		fmt.Fprintf(&entries, "\n### `%s`\n\n%s\n", m.Reason, m.Means)
 		separator := "\n"
 		for _, line := range [][2]string{
-			{"Look at:", m.LookAt}, {"Change:", m.Change}, {"Call again?", m.CallAgain}, {"Do not:", m.DoNot},
+			{"Look at:", m.LookAt}, {"Change:", m.Change}, {"Do not:", m.DoNot},
 		} {
 			if line[1] != "" {
 				fmt.Fprintf(&entries, "%s- **%s** %s\n", separator, line[0], line[1])
@@ -182,6 +183,20 @@ func TestReasonPages(t *testing.T) {
 			}
 		}
 	}
+	for _, m := range explain.Meanings() {
+		answer, _, _ := strings.Cut(strings.TrimSuffix(m.CallAgain, "."), ":")
+		if answer == "" {
+			continue
+		}
+		if reasons[answer] == "" {
+			answers = append(answers, answer)
+		}
+		reasons[answer] += fmt.Sprintf(" [`%s`](#%[1]s)", m.Reason)
+	}
+	for _, answer := range answers {
+		fmt.Fprintf(&again, "- **%s:**%s\n", answer, strings.ReplaceAll(reasons[answer], ") [", "), ["))
+	}
+	wantSection(t, "docs/runbook.md", "call again", "\n"+again.String()+"\n")
 	wantSection(t, "docs/runbook.md", "checks", table.String()+"\n")
 	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")
 }

@@ -27,7 +27,7 @@ type Retry struct {
 	// parallel, and the first success wins. With "RETRY" the slow one is cancelled when the next is sent.
 	OnAttemptTimeout string
 	// FirstRetry says when the first retry is sent: after the backoff, "BACKOFF" or ""; or within a millisecond, "AT_ONCE", for
-	// channels whose retries go to another backend (docs/retry-elsewhere.md).
+	// channels whose retries go to another backend (docs/one-backend.md).
 	FirstRetry string
 	// Chain says whether a call is retried that is part of an upstream caller's retry: as usual, "ALLOW" or "", or never, "SUPPRESS".
 	Chain string
