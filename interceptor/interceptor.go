@@ -104,8 +104,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/repeating"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -184,7 +184,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set == nil {
 		return nil, errors.New("interceptor: New(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
-	fresh := newRules(decision.Describe(set, r.descriptors...))
+	fresh := newRules(methods.Describe(set, r.descriptors...))
 	if err := fresh.check(); err != nil {
 		return nil, err
 	}

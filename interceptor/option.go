@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 )
 
 // Option configures a [Retrier]. It is a function, so that a package such as otelstagger can combine several options into one.
@@ -113,7 +113,7 @@ func WithDescriptors(files *protoregistry.Files) Option {
 
 // described reports whether generated code or a descriptor set has a service.
 func (r *Retrier) described(service string) bool {
-	return decision.Descriptors{Files: r.descriptors}.Service(service) != nil
+	return methods.Descriptors{Files: r.descriptors}.Service(service) != nil
 }
 
 // Gate is a circuit breaker: it decides for each attempt of a call whether it may be sent, and learns how it ended. examples/breaker adapts

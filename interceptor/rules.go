@@ -5,15 +5,15 @@ package interceptor
 
 import (
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/methods"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
 // with which they began.
 type rules struct {
-	set       *decision.Set
+	set       *methods.Set
 	budgets   map[string]budgetRule // by name; "" is the default budget
 	throttled bool                  // every call counts for the budget, even without retries
 	channel   channel
@@ -23,7 +23,7 @@ type rules struct {
 }
 
 // newRules returns the rules of a set.
-func newRules(set *decision.Set) *rules {
+func newRules(set *methods.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere(), newGate: admitting.Registered()}
 	r.channel = newChannel(set)
 	config := set.Compiled().Channel()
