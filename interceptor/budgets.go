@@ -124,22 +124,22 @@ func (b *budgets) findOfFile(name string, u budgetUser) (found *balance, full bo
 }
 
 // add adds a new balance, unless there is one. b.mu must be held.
-func (b *budgets) add(key budgetKey, made budget.Budget) (added *balance, full bool) {
+func (b *budgets) add(key budgetKey, made budget.Budget) (fresh *balance, full bool) {
 	found := b.table.find(key)
 	if found != nil {
 		return found, false
 	}
-	added = &balance{of: b, budget: made}
+	fresh = &balance{of: b, budget: made}
 	if key.source == budgetOfPolicies {
-		added.ofFile, _ = made.(reloadable)
+		fresh.ofFile, _ = made.(reloadable)
 	}
-	added.counted, added.counts = b.counts.place(key)
-	return added, b.put(key, added)
+	fresh.counted, fresh.counts = b.counts.place(key)
+	return fresh, b.put(key, fresh)
 }
 
 // put puts a balance into the table, and reports whether others have left for it. b.mu must be held.
-func (b *budgets) put(key budgetKey, added *balance) (full bool) {
-	_, left := b.table.insert(key, added)
+func (b *budgets) put(key budgetKey, fresh *balance) (full bool) {
+	_, left := b.table.insert(key, fresh)
 	if len(left) == 0 {
 		return false
 	}

@@ -111,6 +111,19 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// To follow a call through this package, read these ten in order; docs/architecture.md has the pictures:
+//
+//	 1. Retrier            (interceptor.go)   what all calls share
+//	 2. entry              (entry.go)         the policy, budget and evidence of a method at a target
+//	 3. call               (call.go)          one call: its context, options and entry
+//	 4. attempt            (attempt.go)       one attempt, and what gRPC reports of it
+//	 5. unary.run          (unary.go)         chooses how a unary call runs, and makes its first attempt
+//	 6. call.joinEngine    (call_engine.go)   starts the engine, package internal/attempts, after a failure
+//	 7. call.resultOf      (outcome.go)       turns an error into the engine's Result
+//	 8. call.reportEnd     (call_engine.go)   gives the Result to the engine, which answers with a Step
+//	 9. driver.run         (driver.go)        carries out Steps of attempts that may run in parallel
+//	10. stream.withRetry   (stream_retry.go)  does all this for an operation of a stream
+
 // Retrier retries calls according to its policies. One Retrier serves any number of connections, which share its budgets. It starts one
 // goroutine per connection that cannot connect, until the connection recovers or is closed. You need not close it ([Retrier.Close] is for a
 // service that stops). It is safe for concurrent use.

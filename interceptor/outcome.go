@@ -18,8 +18,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// local reports whether err isn't a response, but the error for the expired or cancelled context of a. If a was cancelled alone, before it
-// had a stream, that is so of any error: credentials choose its code.
+// local reports whether err isn't a response, but the error that gRPC, or an inner interceptor, returns because the context of a has ended.
+// If the driver has cancelled a before gRPC opened its stream, while the call goes on, any error is local: credentials choose its code.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	cancelled := a.ctx.Err() != nil
 	switch {

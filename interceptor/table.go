@@ -52,15 +52,16 @@ func (t *table[K, V]) touch(value V) {
 	}
 }
 
-// insert adds a value, unless the table has one with the key. It returns the one that the table has now, and those that have left for it.
-func (t *table[K, V]) insert(key K, value V) (there V, left []V) {
+// insert adds a value, unless the table has one with the key. It returns the table's value for the key, and the values that it has removed
+// to make room.
+func (t *table[K, V]) insert(key K, value V) (current V, left []V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found, ok := t.values.Load(key)
 	if ok {
-		there, _ = found.(V)
-		t.touch(there)
-		return there, nil
+		current, _ = found.(V)
+		t.touch(current)
+		return current, nil
 	}
 	if t.n >= t.most {
 		left = t.removeOldest()
