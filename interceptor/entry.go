@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/accounts"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
@@ -37,10 +38,10 @@ type entry struct {
 	limits   limits
 
 	budget    budget.Budget
-	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or its name is too long
-	slots     targetSlots     // for calls that wait between attempts
-	gate      admitting.Gate  // admission; nil: not asked
-	asks      bool            // the engine starts before the first attempt, since breaker or admission are asked
+	responses attempts.Method      // what the method's last responses have shown; nil: the policy doesn't need it, or its name is too long
+	slots     accounts.TargetSlots // for calls that wait between attempts
+	gate      admitting.Gate       // admission; nil: not asked
+	asks      bool                 // the engine starts before the first attempt, since breaker or admission are asked
 
 	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
 	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the record's
@@ -58,7 +59,7 @@ func (r *Retrier) entry(cc *grpc.ClientConn, target, method string, callers *pol
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	kept := r.methods.find(key)
+	kept := r.methods.Find(key)
 	if kept == nil {
 		kept = r.newRecord(key, cc)
 	}
@@ -84,7 +85,7 @@ func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, 
 	}
 	p := e.policy
 	e.declares = r.declarationOf(of, p, method)
-	e.safe, e.slots = of.set.Safe(e.declares, method), targetSlots{&r.waitLimit, e.target}
+	e.safe, e.slots = of.set.Safe(e.declares, method), accounts.TargetSlots{Limit: &r.waitLimit, Target: e.target}
 	e.most = min(p.MaxAttempts(), of.set.Compiled().MaxAttemptsLimit)
 	e.gate = r.admissionOf(e, kept)
 	e.asks = e.gate != nil || r.breaker != nil
@@ -100,7 +101,7 @@ func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, 
 		r.warnOfUnknownBudget(of, p)
 	}
 	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
-		e.budget = r.budgetFor(of, p, budgetUser{target: e.target, service: serviceOf(e.name)})
+		e.budget = r.budgetFor(of, p, accounts.User{Target: e.target, Service: serviceOf(e.name)})
 	}
 	return e
 }
@@ -133,7 +134,7 @@ type methodKey struct{ target, method string }
 
 // record is what outlives the rules of a method at a target, and the entries of its calls.
 type record struct {
-	use
+	accounts.Use
 
 	target string                         // canonical
 	name   string                         // of the method, as in entry
@@ -157,9 +158,9 @@ func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
 		return made
 	}
 	made.method = evidence.NewMethod()
-	kept, left := r.methods.insert(key, made)
+	kept, left := r.methods.Insert(key, made)
 	if len(left) > 0 {
-		r.warnOnce(&fullTable, "", "", mostKept)
+		r.warnOnce(&fullTable, "", "", accounts.MostKept)
 	}
 	return kept
 }
@@ -192,7 +193,7 @@ func (m *record) keepEntry(e *entry) {
 
 // dropEntries drops the entries of all methods: rules are not kept for the sake of methods that nobody calls any more.
 func (r *Retrier) dropEntries() {
-	for _, m := range r.methods.all() {
+	for _, m := range r.methods.All() {
 		m.entries.Store(nil)
 	}
 }

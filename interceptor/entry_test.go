@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"strconv"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
@@ -21,14 +20,14 @@ func TestEntries_Reload(t *testing.T) {
 	const method = "/acme.Orders/Get"
 	set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 	r := testkit.Must(New(set))(t)
-	recorded := func() *record { return r.methods.find(methodKey{method: method}) }
+	recorded := func() *record { return r.methods.Find(methodKey{method: method}) }
 	old := r.entry(nil, "", method, nil, 0)
 	first := recorded()
 	if again := r.entry(nil, "", method, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
 	testkit.NoError(t, r.Reload(set))
-	for _, m := range r.methods.all() {
+	for _, m := range r.methods.All() {
 		if m.entries.Load() != nil {
 			t.Error("an old entry is kept")
 		}
@@ -40,23 +39,6 @@ func TestEntries_Reload(t *testing.T) {
 	testkit.NoError(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
 	if e := r.entry(nil, "", method, nil, 0); e.mode != policy.ModeOff || recorded() != first {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
-	}
-}
-
-// A target is forgotten when none of its calls waits.
-func TestWaitLimit_Targets(t *testing.T) {
-	l := waitLimit{slots: 4}
-	waits := targetSlots{&l, "waits"}
-	waits.TakeSlot()
-	for n := range 100 {
-		other := targetSlots{&l, strconv.Itoa(n)}
-		if !other.TakeSlot() {
-			t.Fatal("no slot, though three of four are free")
-		}
-		other.ReleaseSlot()
-	}
-	if len(l.targets) != 1 || l.targets["waits"] != 1 {
-		t.Errorf("%v; want the target that waits", l.targets)
 	}
 }
 

@@ -104,6 +104,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/accounts"
 	"github.com/stagger-go/stagger/internal/hooks/repeating"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
@@ -145,9 +146,9 @@ type Retrier struct {
 	single    *policy.Policy // for methods without a policy: one attempt
 
 	// What calls share.
-	methods   table[methodKey, *record]
-	budgets   budgets
-	waitLimit waitLimit
+	methods   accounts.Table[methodKey, *record]
+	budgets   accounts.Budgets
+	waitLimit accounts.WaitLimit
 	outages   outages
 	replayed  atomic.Int64 // bytes that all streams keep for replay
 
@@ -178,11 +179,11 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		settings: settings{random: rand.Float64, maxReplayed: defaultMaxReplayBytes},
 		single:   single,
-		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}},
+		budgets:  accounts.Budgets{Given: map[string]func(string) budget.Budget{}},
 	}
-	r.methods.most = mostKept
-	r.budgets.table.most = mostKept
-	r.budgets.generation = &r.generation
+	r.methods.Most = accounts.MostKept
+	r.budgets.Table.Most = accounts.MostKept
+	r.budgets.Generation = &r.generation
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())

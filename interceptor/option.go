@@ -72,10 +72,10 @@ func WithBudget(name string, budgetOf func(target string) budget.Budget) Option 
 		if budgetOf == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a function; for no limit return budget.Unlimited", name)
 		}
-		if r.budgets.given == nil { // the option of a Retrier that New doesn't make
-			r.budgets.given = map[string]func(string) budget.Budget{}
+		if r.budgets.Given == nil { // the option of a Retrier that New doesn't make
+			r.budgets.Given = map[string]func(string) budget.Budget{}
 		}
-		r.budgets.given[name] = budgetOf
+		r.budgets.Given[name] = budgetOf
 		return nil
 	}
 }

@@ -53,8 +53,8 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	r.waitLimit.setSlots(fresh.set.Compiled().MaxWaiting)
-	r.budgets.reload(fresh)
+	r.waitLimit.SetSlots(fresh.set.Compiled().MaxWaiting)
+	r.budgets.Reload(fresh.budgets)
 	before = r.rules.Swap(fresh)
 	r.generation.Add(1)
 	r.dropEntries()
