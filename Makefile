@@ -183,8 +183,7 @@ fleet: ## Play 10 to 100,000 clients whose reserve is local or a pool's, in virt
 	@cd lab && $(OFF) go test -count=1 -timeout 30m -run 'TestTables$$' ./fleet -args -write
 
 .PHONY: newuser
-newuser: ## Do in an empty folder what the README, and docs/set-up.md, tell a new user
-	@tools/ci/newuser README.md
+newuser: ## Do in an empty folder what docs/set-up.md tells a new user
 	@tools/ci/newuser docs/set-up.md
 
 .PHONY: grpc-versions
@@ -192,7 +191,7 @@ grpc-versions: ## Run the library's tests with grpc-go's newest development vers
 	@tools/ci/grpc-versions $(GRPC)
 
 .PHONY: release
-release: ## Make a release of all modules, files and image in a clone, and do with it what the README tells a new user
+release: ## Make a release of all modules, files and image in a clone, and do with it what docs/set-up.md tells a new user
 	@tools/ci/release
 
 .PHONY: lint

@@ -35,8 +35,9 @@ const (
 // RefundSize, so that a client whose retries succeed can go on after a few that don't.
 //
 // After [AllFail] failed attempts in a row, retries aren't sent: [Budget.Allow] says [Later] until the server answers an attempt. If no attempt
-// has failed for [Probe], one waiting call may ask the server. After the answer, one waiting call may return. Each that is answered in time
-// lets two more return, and one that isn't lets none. If none has returned for [Probe], the next answer lets one return.
+// has failed for [Probe], one waiting call may ask the server. After the answer, one waiting call may return. Each that is answered lets three
+// more return, if it takes at most the average time of those that were answered since, and else none. So where queues grow, fewer follow. If
+// none is on its way, or none has returned for [Probe], one more may.
 //
 // All numbers have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
@@ -86,7 +87,7 @@ func (c BucketConfig) budget() Budget {
 //	      ▲                                         │    ▲
 //	      │ after Window                     answer │    │ AllFail failures in a row
 //	      │                                         ▼    │
-//	      └──────────────────────────────────── recovering: new retries are sent, and calls that waited return, 1, 2, 4, 8 at a time
+//	      └──────────────────────────────────── recovering: new retries are sent, and calls that waited return, 1 at first, then more
 //
 // A call without extra attempts allocates nothing and rarely writes to a cache line that another core uses. Ten successes per window
 // take the lock.
@@ -98,7 +99,6 @@ type bucketBudget struct {
 	_ [128]byte // failing calls write below, all calls read above
 
 	lastFailed atomic.Int64 // when an attempt failed, or one was sent to ask the server, within failTick
-	answers    atomic.Int64 // those that end no call, such as a stream's first message
 
 	mu         sync.Mutex // guards all below
 	config     BucketConfig
@@ -106,16 +106,17 @@ type bucketBudget struct {
 	tokens     int64
 	filled     time.Duration // until when time has filled the bucket, to the millionth of a retry
 	earned     int64         // successes that have added their part
-	recovering recovering
+	recovering *recovering   // the newest, or nil
 }
 
-// recovering is the return of calls that have waited, after an outage.
+// recovering is the return of calls that have waited, after an outage. The bucket's mu guards it.
 type recovering struct {
-	began   bool
-	since   time.Duration // the first answer
-	places  int64         // how many calls may return
-	last    time.Duration // when one has returned
-	answers int64         // until then
+	since    time.Duration // the first answer
+	places   int64         // how many calls may return
+	running  int64         // attempts of calls that have returned
+	last     time.Duration // when one has returned
+	answered int64         // of the attempts that have ended
+	took     time.Duration // those answers, together
 }
 
 // failTick is how exactly the bucket knows when an attempt has last failed: most failures of a busy client then write nothing.
@@ -133,7 +134,6 @@ func (b *bucketBudget) Observe(now time.Time, e Event) {
 			b.lastFailed.Store(int64(at))
 		}
 	case EventAnswered:
-		b.answers.Add(1)
 		b.endOutage(at)
 	case EventCallSucceeded:
 		b.endOutage(at)
@@ -156,7 +156,7 @@ func (b *bucketBudget) endOutage(at time.Duration) {
 	defer b.mu.Unlock()
 	b.advance(at)
 	b.tokens = max(b.tokens, micro(1))
-	b.recovering = recovering{began: true, since: at, places: 1}
+	b.recovering = &recovering{since: at}
 }
 
 // Allow implements [Budget].
@@ -169,9 +169,12 @@ func (b *bucketBudget) Allow(now time.Time, c Cause) (a Answer, ended func(time.
 	affordable := cost <= b.tokens
 	waited := c == CauseWaited || c == CauseReconnected
 	allFail := b.failed.Load() >= AllFail && (waited || c == CauseFailure)
-	returns := waited && !allFail && b.recovers(at)
+	var r *recovering
+	if waited && !allFail {
+		r = b.recoveringAt(at)
+	}
 	switch {
-	case allFail && !(waited && affordable && b.asks(at)), returns && !(affordable && b.hasPlace(at)):
+	case allFail && !(waited && affordable && b.asks(at)), r != nil && !(affordable && r.hasPlace(at)):
 		return Later, nil
 	case !affordable && c == CauseWaited: // the calls that have returned may refund it
 		return Later, nil
@@ -179,12 +182,20 @@ func (b *bucketBudget) Allow(now time.Time, c Cause) (a Answer, ended func(time.
 		return No, nil
 	}
 	b.tokens -= cost
-	if returns {
-		r := &b.recovering
-		r.places--
-		r.last, r.answers = at, b.answered()
+	if r != nil {
+		r.places = max(r.places-1, 0)
+		r.running++
+		r.last = at
 	}
-	return Yes, func(now time.Time, how End) { b.attemptEnded(now, cost, returns, how) }
+	return Yes, func(now time.Time, how End) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.advance(clock.At(now))
+		b.refund(cost, how)
+		if r != nil {
+			r.ended(clock.At(now)-at, how)
+		}
+	}
 }
 
 // cost returns the cost of an extra attempt.
@@ -209,42 +220,44 @@ func (b *bucketBudget) asks(at time.Duration) bool {
 	return true
 }
 
-// recovers reports whether an outage has just ended. b.mu must be held.
-func (b *bucketBudget) recovers(at time.Duration) bool {
-	return b.recovering.began && at-b.recovering.since < Window
-}
-
-// hasPlace reports whether a call that has waited may return. If the last ones failed, the server may have answered others since.
-// b.mu must be held.
-func (b *bucketBudget) hasPlace(at time.Duration) bool {
-	r := &b.recovering
-	if r.places < 1 && at-r.last >= Probe && b.answered() > r.answers {
-		r.places = 1
+// recoveringAt returns the return of waiting calls, if an outage has just ended, or nil. b.mu must be held.
+func (b *bucketBudget) recoveringAt(at time.Duration) *recovering {
+	if b.recovering == nil || at-b.recovering.since >= Window {
+		return nil
 	}
-	return r.places >= 1
+	return b.recovering
 }
 
-// answered counts answers.
-func (b *bucketBudget) answered() int64 { return b.successes.sum() + b.answers.Load() }
+// hasPlace reports whether a call that has waited may return. One may always be on its way, and servers that hang hold up none for long.
+func (r *recovering) hasPlace(at time.Duration) bool {
+	return r.places > 0 || r.running == 0 || at-r.last >= Probe
+}
 
-// attemptEnded gives back what an extra attempt of this cost has earned. If it was the return of a call that waited, two more may follow an
-// answer, and another one takes its place if it was never sent.
-func (b *bucketBudget) attemptEnded(now time.Time, cost int64, returned bool, how End) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(clock.At(now))
-	places := int64(0)
+// ended counts the end of a return. One that was never sent gives its place back. More follow an answer that took no longer than the others:
+// in a queue that grows, each takes longer than the ones before.
+func (r *recovering) ended(took time.Duration, how End) {
+	r.running--
+	switch how {
+	case EndUnsent:
+		r.places++
+	case EndHelped:
+		r.answered++
+		r.took += took
+		if took <= r.took/time.Duration(r.answered) {
+			r.places += 3
+		}
+	default:
+	}
+}
+
+// refund gives back what an extra attempt of this cost has earned. b.mu must be held.
+func (b *bucketBudget) refund(cost int64, how End) {
 	switch how {
 	case EndUnsent:
 		b.add(cost, b.most())
-		places = 1
 	case EndHelped:
 		b.add(cost*micro(b.config.Refund)/micro(1), b.most())
-		places = 2
 	default:
-	}
-	if returned {
-		b.recovering.places += places
 	}
 }
 

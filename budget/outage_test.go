@@ -68,46 +68,87 @@ func TestBucketOutage_Asks(t *testing.T) {
 	}
 }
 
-// Calls return 1, 2, 4 at a time. One that isn't answered lets none return, and one that isn't sent gives its place back.
+// waiting are calls that ask to return after an outage.
+type waiting struct {
+	b     Budget
+	cause Cause
+	ended []func(time.Time, End)
+}
+
+// ask returns how many may return, which then run.
+func (w *waiting) ask(now time.Time) (n int) {
+	for {
+		answer, ended := w.b.Allow(now, w.cause)
+		if answer != Yes {
+			return n
+		}
+		w.ended = append(w.ended, ended)
+		n++
+	}
+}
+
+// end ends all that run.
+func (w *waiting) end(now time.Time, how End) {
+	for _, ended := range w.ended {
+		ended(now, how)
+	}
+	w.ended = nil
+}
+
+// One call returns first, and three after each that is answered. One that isn't answered lets none return, but one may always be on its way,
+// and one that isn't sent gives its place back. If those on their way hang, another one may return after a while.
 func TestBucketOutage_Return(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []Cause{CauseWaited, CauseReconnected} {
-		b, now := outageOf(t, 2*AllFail)
+		large := Default()
+		large.Size = 100
+		b, now := testkit.Must(New(large))(t), t0
+		for range 2 * AllFail {
+			b.Observe(now, EventAttemptFailed)
+		}
 		b.Observe(now, EventAnswered)
-		var running []func(time.Time, End)
-		ask := func() (n int) {
-			for {
-				answer, ended := b.Allow(now, cause)
-				if answer != Yes {
-					return n
-				}
-				running = append(running, ended)
-				n++
-			}
-		}
-		end := func(how End) {
-			for _, ended := range running {
-				ended(now, how)
-			}
-			running = nil
-		}
+		w := waiting{b: b, cause: cause}
 		for i, row := range []struct {
 			want int
 			how  End
-		}{{1, EndHelped}, {2, EndUnsent}, {2, EndHelped}, {4, EndHelped}, {8, EndFailed}, {0, EndFailed}} {
-			if got := ask(); got != row.want {
+		}{{1, EndFailed}, {1, EndHelped}, {3, EndUnsent}, {3, EndHelped}, {9, EndFailed}, {1, EndUnsent}} {
+			if got := w.ask(now); got != row.want {
 				t.Errorf("cause %d, round %d: %d return; want %d", cause, i, got, row.want)
 			}
-			end(row.how)
+			w.end(now, row.how)
 		}
-		now = now.Add(Probe)
-		if got := ask(); got != 0 {
-			t.Errorf("cause %d: %d return without an answer; want none", cause, got)
+		for i := range 3 {
+			if got := w.ask(now); got != 1 {
+				t.Errorf("cause %d, wait %d: %d return; want 1", cause, i, got)
+			}
+			now = now.Add(Probe)
 		}
-		b.Observe(now, EventAnswered)
-		if got := ask(); got != 1 {
-			t.Errorf("cause %d: %d return after an answer; want 1", cause, got)
-		}
+	}
+}
+
+// An answer that takes longer than the average one lets none return. Where a queue grows, each takes longer than the ones before.
+func TestBucketOutage_ReturnToAQueue(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	b, now := outageOf(t, AllFail)
+	b.Observe(now, EventAnswered)
+	w := waiting{b: b, cause: CauseReconnected}
+	w.ask(now)
+	now = now.Add(10 * ms)
+	w.end(now, EndHelped)
+	if got := w.ask(now); got != 3 {
+		t.Errorf("%d return after the first answer; want 3", got)
+	}
+	for i, took := range []time.Duration{10 * ms, 20 * ms, 30 * ms} {
+		w.ended[i](now.Add(took), EndHelped)
+	}
+	w.ended, now = nil, now.Add(30*ms)
+	if got := w.ask(now); got != 3 {
+		t.Errorf("%d return after answers in 10, 20 and 30 ms; want 3, for the first", got)
+	}
+	w.end(now.Add(40*ms), EndHelped)
+	if got := w.ask(now.Add(40 * ms)); got != 1 {
+		t.Errorf("%d return after answers in 40 ms; want the one that may always be on its way", got)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -91,13 +92,17 @@ func (c *call) prepareEngine(state *engineState) {
 // The rest is for the upstream caller, which may do without the result or ask another server. TestOutage_Inbound has the table behind it.
 const inboundShare = 0.75
 
-// connectWait returns how the call waits for a connection before an extra attempt.
+// outageWait returns how the call waits in an outage before an extra attempt.
 func (c *call) outageWait() attempts.OutageWait {
 	waits, says := c.saysWaitForReady()
 	if says && !waits {
 		return attempts.OutageWait{FailFast: true}
 	}
-	is := attempts.OutageWait{Longest: c.entry.policy.MaxConnectionWait(), ByGRPC: says}
+	of := compiled.Of(c.entry.policy)
+	is := attempts.OutageWait{
+		Longest: c.entry.policy.MaxConnectionWait(), ByGRPC: says || of.WaitForReady != nil && *of.WaitForReady,
+		FailFast: of.MaxConnectionWait != nil && *of.MaxConnectionWait == 0,
+	}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
 		is.Longest = min(is.Longest, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
 	}

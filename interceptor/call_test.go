@@ -62,9 +62,13 @@ func TestConnectionWait(t *testing.T) {
 		{name: "no longer than maxConnectionWait", back: never, attempts: 1, reason: policy.ReasonNotConnected, atLeast: 3 * time.Second, atMost: 3 * time.Second},
 		{
 			name: "a maxConnectionWait of its own", back: never, attempts: 1, reason: policy.ReasonNotConnected, atLeast: time.Second, atMost: time.Second,
-			change: func(s *spec.Policy) { s.MaxConnectionWait = time.Second },
+			change: func(s *spec.Policy) { s.MaxConnectionWait = new(time.Second) },
 		},
 		{name: "not past the deadline", back: never, deadline: time.Second, attempts: 1, reason: policy.ReasonNotConnected, atLeast: 999 * ms, atMost: 999 * ms},
+		{
+			name: "not if maxConnectionWait is 0", back: 500 * ms, attempts: 1, reason: policy.ReasonNotConnected,
+			change: func(s *spec.Policy) { s.MaxConnectionWait = new(0 * ms) },
+		},
 		{
 			name: "not if waitForReady is false", back: 500 * ms, attempts: 4, reason: policy.ReasonAttemptsExhausted, atMost: 70 * ms,
 			change: func(s *spec.Policy) { s.WaitForReady = new(false) },
@@ -119,7 +123,7 @@ func TestConnectionWait(t *testing.T) {
 					if took < row.atLeast || took > row.atMost {
 						t.Errorf("took %v; want %v to %v", took, row.atLeast, row.atMost)
 					}
-					if n := s.retrier.State().Waiting; n != 0 {
+					if n := s.retrier.State().Waiting.All(); n != 0 {
 						t.Errorf("%d calls still wait", n)
 					}
 				})
@@ -155,7 +159,7 @@ func TestConnectionWait_OneTarget(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		if n := r.State().Waiting; n != 5 {
+		if n := r.State().Waiting.All(); n != 5 {
 			t.Errorf("%d calls wait; want half of 10", n)
 		}
 		calls.Wait()

@@ -38,10 +38,10 @@ type entry struct {
 	limits   limits
 
 	budget    budget.Budget
-	responses attempts.Method      // what the method's last responses have shown; nil: the policy doesn't need it, or its name is too long
-	slots     accounts.TargetSlots // for calls that wait between attempts
-	gate      admitting.Gate       // admission; nil: not asked
-	asks      bool                 // the engine starts before the first attempt, since breaker or admission are asked
+	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or its name is too long
+	slots     targetSlots     // for calls that wait between attempts
+	gate      admitting.Gate  // admission; nil: not asked
+	asks      bool            // the engine starts before the first attempt, since breaker or admission are asked
 
 	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
 	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the record's
@@ -85,7 +85,7 @@ func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, 
 	}
 	p := e.policy
 	e.declares = r.declarationOf(of, p, method)
-	e.safe, e.slots = of.set.Safe(e.declares, method), accounts.TargetSlots{Limit: &r.waitLimit, Target: e.target}
+	e.safe, e.slots = of.set.Safe(e.declares, method), targetSlots{&r.waitLimit, e.target}
 	e.most = min(p.MaxAttempts(), of.set.Compiled().MaxAttemptsLimit)
 	e.gate = r.admissionOf(e, kept)
 	e.asks = e.gate != nil || r.breaker != nil

@@ -4,10 +4,12 @@
 package interceptor
 
 import (
+	"strconv"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -39,6 +41,23 @@ func TestEntries_Reload(t *testing.T) {
 	testkit.NoError(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
 	if e := r.entry(nil, "", method, nil, 0); e.mode != policy.ModeOff || recorded() != first {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
+	}
+}
+
+// A target is forgotten when none of its calls waits.
+func TestWaitLimit_Targets(t *testing.T) {
+	l := waitLimit{slots: 4}
+	waits := targetSlots{&l, "waits"}
+	waits.TakeSlot(attempts.WaitBackoff)
+	for n := range 100 {
+		other := targetSlots{&l, strconv.Itoa(n)}
+		if !other.TakeSlot(attempts.WaitAnswer) {
+			t.Fatal("no slot, though three of four are free")
+		}
+		other.ReleaseSlot(attempts.WaitAnswer)
+	}
+	if len(l.targets) != 1 || l.targets["waits"] != 1 {
+		t.Errorf("%v; want the target that waits", l.targets)
 	}
 }
 

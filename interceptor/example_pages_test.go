@@ -40,6 +40,15 @@ func pageDial(ctx context.Context, target string, creds credentials.TransportCre
 	return conn, err
 }
 
+func pageReadme(target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	retrier, err := interceptor.Default(interceptor.DefaultPolicy{Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := grpc.NewClient(target, append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
+	return conn, err
+}
+
 func pageDefault(target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
 		Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}, // in addition to what the .proto declares
@@ -88,4 +97,4 @@ func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health
 	}
 }
 
-var _ = []any{packageComment, pageHealth, pageDial, pageDefault, pageReason, pageServer, pageOptional}
+var _ = []any{packageComment, pageHealth, pageDial, pageReadme, pageDefault, pageReason, pageServer, pageOptional}

@@ -31,6 +31,7 @@ type traffic struct {
 	policy   string        // of the method, in the form of a policy file: "retryPolicy: {…}"; "GRPC": gRPC's own retries
 	rate     float64       // calls a second, that come independently of each other
 	burst    int           // calls that come together each time; 0: one
+	servers  int           // 0: 4
 	deadline time.Duration // of each call
 	quiet    int           // calls before the trouble; 0: 100
 	calls    int           // in the trouble; 0: 1000
@@ -119,7 +120,7 @@ func (c traffic) play(t *testing.T) (o played) {
 			}
 		}
 		var all []*testserver.Server
-		for range 4 {
+		for range cmp.Or(c.servers, 4) {
 			all = append(all, testserver.Start(t, testserver.Keep(0)))
 		}
 		conn := c.client(t, all, interceptor.Observer{Decision: decided, Diagnostic: func(policy.Diagnostic) {}})
@@ -349,6 +350,41 @@ func TestHelps_BurstsAndWaits(t *testing.T) {
 			t.Parallel()
 			if o := c.play(t); o.success < 0.96 || o.perCall > 1.4 {
 				t.Errorf("%v; want 96 %% with 1.4", o)
+			} else {
+				t.Log(o)
+			}
+		})
+	}
+}
+
+// A third or a half of the servers hang, or calls come in bursts: the budget pays, since other calls overtake those that hang. With half of
+// the servers, a call in sixteen meets only those that hang in its four attempts: round_robin doesn't know which they are.
+func TestHelps_ManyHang(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	half := func(n int, times *testkit.Times) testserver.Step {
+		if n < 2 {
+			return testserver.Hang()
+		}
+		return ordinary(n, times)
+	}
+	usual := traffic{policy: timeout400, rate: 100, deadline: 2 * time.Second, calm: ordinary, trouble: one(hanging)}
+	third, often, bursts, halves := usual, usual, usual, usual
+	third.servers, third.rate = 3, 20
+	often.servers, often.rate = 3, 200
+	bursts.burst, bursts.rate, bursts.quiet, bursts.calls = 100, 10, 500, 3000
+	halves.trouble = half
+	for name, row := range map[string]struct {
+		traffic
+		least float64
+	}{
+		"one of three": {third, 0.97}, "one of three, 200 calls a second": {often, 0.97},
+		"one of four, a hundred calls each 10 s": {bursts, 0.97}, "half of four": {halves, 0.97 * (1 - 1./16)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if o := row.play(t); o.success < row.least {
+				t.Errorf("%v; want %.1f %%", o, 100*row.least)
 			} else {
 				t.Log(o)
 			}

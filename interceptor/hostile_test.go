@@ -61,8 +61,8 @@ func (h hostility) check(t *testing.T, s scene, stream bool) {
 		t.Errorf("%d attempts in %v; want %d in %v", n, took, h.attempts, h.elapsed)
 	}
 	s.On(get, text("well"))
-	if err := call(); err != nil || s.retrier.State().Waiting != 0 || s.retrier.Replayed() != 0 {
-		t.Errorf("the next call ends with %v, %d calls wait, %d bytes are kept", err, s.retrier.State().Waiting, s.retrier.Replayed())
+	if err := call(); err != nil || s.retrier.State().Waiting.All() != 0 || s.retrier.Replayed() != 0 {
+		t.Errorf("the next call ends with %v, %d calls wait, %d bytes are kept", err, s.retrier.State().Waiting.All(), s.retrier.Replayed())
 	}
 }
 

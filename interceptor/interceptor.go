@@ -148,7 +148,7 @@ type Retrier struct {
 	// What calls share.
 	methods   accounts.Table[methodKey, *record]
 	budgets   accounts.Budgets
-	waitLimit accounts.WaitLimit
+	waitLimit waitLimit
 	outages   outages
 	replayed  atomic.Int64 // bytes that all streams keep for replay
 

@@ -53,8 +53,8 @@ func TestClose(t *testing.T) {
 			s.retrier.Close()
 			s.retrier.Close()
 			calls.Wait()
-			if took := time.Since(start); took != time.Second || s.Count(get) != 4 || s.retrier.State().Waiting != 0 {
-				t.Errorf("ended after %v, %d attempts, %d wait", took, s.Count(get), s.retrier.State().Waiting)
+			if took := time.Since(start); took != time.Second || s.Count(get) != 4 || s.retrier.State().Waiting.All() != 0 {
+				t.Errorf("ended after %v, %d attempts, %d wait", took, s.Count(get), s.retrier.State().Waiting.All())
 			}
 			if after := inUse(s.retrier); len(before) != 0 || len(after) != 1 || after[0].Balance < after[0].Capacity {
 				t.Errorf("budgets %+v", after)

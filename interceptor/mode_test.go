@@ -63,8 +63,8 @@ func TestMode_CallsThatWait(t *testing.T) {
 					if took := time.Since(start); status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != time.Second {
 						t.Errorf("%v, %s after %v; want the server's error, mode_off after 1s", err, reasonOf(err), took)
 					}
-					if s.Count(get) != 1 || s.retrier.State().Waiting != 0 {
-						t.Errorf("%d attempts, %d calls wait", s.Count(get), s.retrier.State().Waiting)
+					if s.Count(get) != 1 || s.retrier.State().Waiting.All() != 0 {
+						t.Errorf("%d attempts, %d calls wait", s.Count(get), s.retrier.State().Waiting.All())
 					}
 					if b := inUse(s.retrier); len(b) != 1 || b[0].Balance < b[0].Capacity {
 						t.Errorf("%+v; want the permit back", b)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -53,9 +54,43 @@ func TestOutageWait_AllFailForASecond(t *testing.T) {
 			time.Sleep(20 * ms)
 		}
 		calls.Wait()
-		if got := s.retrier.State().Waiting; got != 0 {
+		if got := s.retrier.State().Waiting.All(); got != 0 {
 			t.Errorf("%d calls wait still", got)
 		}
+	})
+}
+
+// The State says what waiting calls wait for.
+func TestOutageWait_State(t *testing.T) {
+	play(t, everywhere(), func(t *testing.T, s scene) {
+		s.On(get, down())
+		wants := func(when string, want interceptor.Waiting) {
+			t.Helper()
+			synctest.Wait()
+			if got := s.retrier.State().Waiting; got != want {
+				t.Errorf("%s: %+v wait; want %+v", when, got, want)
+			}
+		}
+		for range 5 {
+			_, err := s.call(t.Context(), get, interceptor.MaxAttempts(1))
+			if err == nil {
+				t.Fatal("a call succeeds")
+			}
+		}
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = s.call(t.Context(), get) })
+		wants("all fail", interceptor.Waiting{Answer: 1})
+		s.Down()
+		time.Sleep(time.Second)
+		wants("the server is away", interceptor.Waiting{Connection: 1})
+		s.Up()
+		s.On(get, testserver.OK())
+		calls.Wait()
+		wants("the server is back", interceptor.Waiting{})
+		s.On(get, down(), testserver.OK())
+		calls.Go(func() { _, _ = s.call(t.Context(), get) })
+		wants("after a failure", interceptor.Waiting{Backoff: 1})
+		calls.Wait()
 	})
 }
 
@@ -129,10 +164,85 @@ func TestOutageWait_Ends(t *testing.T) {
 				if took := time.Since(began); took != time.Second || reasonOf(err) != row.reason {
 					t.Errorf("%v (%s) after %v; want %s after 1 s", err, reasonOf(err), took, row.reason)
 				}
-				if got := s.retrier.State().Waiting; got != 0 {
+				if got := s.retrier.State().Waiting.All(); got != 0 {
 					t.Errorf("%d calls wait still", got)
 				}
 			}, interceptor.WithBudget("", forAll(laterBudget{})))
+		})
+	}
+}
+
+// neverBudget is a budget of a program that pays for nothing, whatever the cause.
+type neverBudget struct{}
+
+func (neverBudget) Observe(time.Time, budget.Event) {}
+
+func (neverBudget) Allow(time.Time, budget.Cause) (budget.Answer, func(time.Time, budget.End)) {
+	return budget.No, nil
+}
+
+// What never left the client is free: a budget that pays for nothing neither holds it up nor counts it.
+func TestOutageWait_UnsentIsFree(t *testing.T) {
+	play(t, everywhere(), func(t *testing.T, s scene) {
+		s.On(get, testserver.OK())
+		s.Down()
+		time.AfterFunc(time.Second, s.Up)
+		began := time.Now()
+		_, err := s.call(t.Context(), get)
+		if took := time.Since(began); err != nil || took > 1600*ms {
+			t.Errorf("%v after %v; want a success within 1.6 s", err, took)
+		}
+		if is := inUse(s.retrier)[0]; is.Granted != 0 || is.Refused != 0 {
+			t.Errorf("%d granted, %d refused; want none", is.Granted, is.Refused)
+		}
+		s.On(get, down(), testserver.OK()) // this one was sent
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted {
+			t.Errorf("%v (%s); want budget_exhausted", err, reasonOf(err))
+		}
+	}, interceptor.WithBudget("", forAll(neverBudget{})))
+}
+
+// patientBudget is a budget of a program that says Later until some time, and then its last word.
+type patientBudget struct {
+	until time.Time
+	then  budget.Answer
+
+	mu    sync.Mutex // guards asked
+	asked []budget.Cause
+}
+
+func (*patientBudget) Observe(time.Time, budget.Event) {}
+
+func (b *patientBudget) Allow(now time.Time, c budget.Cause) (budget.Answer, func(time.Time, budget.End)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked = append(b.asked, c)
+	if now.Before(b.until) {
+		return budget.Later, nil
+	}
+	return b.then, nil
+}
+
+// A budget of a program may say Later: the call asks again after each backoff, and obeys the answer.
+func TestOutageWait_OwnBudget(t *testing.T) {
+	for name, row := range map[string]struct {
+		then   budget.Answer
+		reason policy.Reason // "": success
+	}{"then yes": {budget.Yes, ""}, "then no": {budget.No, policy.ReasonBudgetExhausted}} {
+		t.Run(name, func(t *testing.T) {
+			b := &patientBudget{then: row.then}
+			play(t, everywhere(), func(t *testing.T, s scene) {
+				b.until = time.Now().Add(time.Second)
+				s.On(get, down(), testserver.OK())
+				began := time.Now()
+				_, err := s.call(t.Context(), get)
+				if took := time.Since(began); reasonOf(err) != row.reason || took < time.Second || took > 2*time.Second {
+					t.Errorf("%v (%s) after %v; want %q after a second", err, reasonOf(err), took, row.reason)
+				}
+				if len(b.asked) < 3 || b.asked[0] != budget.CauseFailure || b.asked[1] != budget.CauseWaited {
+					t.Errorf("asked with causes %v; want a failure, and then waits", b.asked)
+				}
+			}, interceptor.WithBudget("", forAll(b)))
 		})
 	}
 }

@@ -33,8 +33,8 @@ import (
 // held is what calls have got from their gates and not given back; "" for nothing.
 func held(r *interceptor.Retrier, f *fuse, b *purse) string {
 	permits := len(b.asked) - b.returned - b.refunded - b.wasted
-	if leaves := f.granted - len(f.told); permits != 0 || leaves != 0 || r.State().Waiting != 0 {
-		return fmt.Sprintf("%d permits, %d leaves of the breaker, %d places", permits, leaves, r.State().Waiting)
+	if leaves := f.granted - len(f.told); permits != 0 || leaves != 0 || r.State().Waiting.All() != 0 {
+		return fmt.Sprintf("%d permits, %d leaves of the breaker, %d places", permits, leaves, r.State().Waiting.All())
 	}
 	return ""
 }

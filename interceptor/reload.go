@@ -53,7 +53,7 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	r.waitLimit.SetSlots(fresh.set.Compiled().MaxWaiting)
+	r.waitLimit.setSlots(fresh.set.Compiled().MaxWaiting)
 	r.budgets.Reload(fresh.budgets)
 	before = r.rules.Swap(fresh)
 	r.generation.Add(1)

@@ -33,7 +33,7 @@ type State struct {
 	DefaultTimeout  time.Duration
 	WithoutDeadline uint64
 
-	Waiting   int // calls that wait between attempts now; the policies limit it (maxWaiting)
+	Waiting   Waiting // calls that wait between attempts now
 	Budgets   []BudgetState
 	Admission []AdmissionState // of the methods with admission that have had calls, ordered by target and method
 }
@@ -49,7 +49,7 @@ func (r *Retrier) State() State {
 		Policies: rules.set.Set, Warnings: rules.set.Warnings(),
 		Switches:       switches.list(),
 		DefaultTimeout: r.defaultTimeoutBy(rules), WithoutDeadline: r.withoutDeadline.Load(),
-		Waiting: r.waitLimit.Waiting(), Admission: r.admissions(),
+		Waiting: r.waitLimit.waitingCalls(), Admission: r.admissions(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -45,6 +46,7 @@ type stream struct {
 	open      grpc.Streamer
 	resume    resumption                    // RecvMsg's
 	encoder   encoder                       // SendMsg's
+	silence   time.Duration                 // the longest wait for headers or a message, once the request is whole; 0: no limit
 	committed atomic.Pointer[streamAttempt] // all operations go to it, also after the end; nil: open, deciding, or over without an answer
 
 	mu        lock      // guards all below, and the engine; nothing waits while it is held
@@ -68,6 +70,7 @@ type streamAttempt struct {
 	stream   grpc.ClientStream // nil until it is open
 	resumes  bool              // its request is that for the rest of the stream: the application's is done
 	answered bool              // the application has its first message: RecvMsg's, which writes it with the lock
+	silent   atomic.Bool       // the server sent nothing for so long that the attempt was cancelled
 }
 
 func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
@@ -107,6 +110,7 @@ func openStream(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *atte
 	s.changed.L = &s.mu
 	s.inSequence = true
 	s.resume = resumptionOf(desc, s.options.caller)
+	s.silence = s.silenceLimit()
 	s.encoder.measures = s.entry.mode == policy.ModeObserve
 	s.log.init(s.retrier, s.options.caller, !s.encoder.measures)
 	if desc.ClientStreams {
@@ -278,7 +282,10 @@ func (s *stream) RecvMsg(m any) error {
 		if !first {
 			kept.restore()
 		}
-		err := s.pass(func() error { return t.stream.RecvMsg(m) })
+		err := s.pass(func() error {
+			defer s.limitSilence(t)()
+			return t.stream.RecvMsg(m)
+		})
 		if err == nil && s.desc.ServerStreams {
 			if !t.answered {
 				s.received(t)
@@ -318,6 +325,7 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 		return headers, nil
 	}
 	err = s.pass(func() (err error) {
+		defer s.limitSilence(t)()
 		headers, err = t.stream.Header()
 		return err
 	})
@@ -336,6 +344,7 @@ func (s *stream) awaitHeaders() *streamAttempt {
 	}
 	s.mu.Unlock()
 	s.withRetry(func(t *streamAttempt) error {
+		defer s.limitSilence(t)()
 		if headers, _ := t.stream.Header(); headers == nil {
 			return io.EOF
 		}

@@ -22,10 +22,10 @@ type passedStream struct {
 }
 
 // listens reports whether anybody or anything has to hear how the only attempt of a call ends: an observer, breaker, admission, a
-// budget, what is known of its method, a timeout of the policy, or the incoming call in which it is made.
+// budget, what is known of its method, a timeout of the policy for calls or messages, or the incoming call in which it is made.
 func (c *call) listens() bool {
 	return c.entry.responses != nil || c.entry.asks || c.entry.budget != budget.Unlimited || c.entry.policy.Timeout() > 0 ||
-		c.retrier.observers.Load().ofCalls || inbound(c.ctx) != nil
+		c.entry.policy.MessageTimeout() > 0 || c.retrier.observers.Load().ofCalls || inbound(c.ctx) != nil
 }
 
 // openPassed opens the stream of a call to whose end nobody listens.

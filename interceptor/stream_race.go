@@ -100,7 +100,7 @@ func (r *race) try(a *attempt) (ended bool, err error) {
 		}
 	}
 	if r.want == decision.CommitHeaders {
-		ended, err = t.findEnd()
+		ended, err = r.awaitHeaders(t)
 	} else {
 		ended, err = r.receive(t)
 	}
@@ -114,6 +114,12 @@ func (r *race) try(a *attempt) (ended bool, err error) {
 	return ended, err
 }
 
+// awaitHeaders waits for the headers of an attempt, or for its end.
+func (r *race) awaitHeaders(t *streamAttempt) (ended bool, err error) {
+	defer r.s.limitWait(t)()
+	return t.findEnd()
+}
+
 // receive receives the first message of an attempt, or its end, which is also a message if there is only one.
 func (r *race) receive(t *streamAttempt) (ended bool, err error) {
 	t.reply = r.message
@@ -123,6 +129,7 @@ func (r *race) receive(t *streamAttempt) (ended bool, err error) {
 	case t.number > 1:
 		r.kept.restore()
 	}
+	defer r.s.limitWait(t)()
 	err = t.stream.RecvMsg(t.reply)
 	return err != nil || !r.s.desc.ServerStreams, endOf(err)
 }

@@ -159,18 +159,23 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 	if closed(s.cc) && strings.HasSuffix(grpctext.Message(err), connClosing) {
 		err = errConnClosing // Header wraps it
 	}
+	silent := s.endedSilent(t, err)
+	if silent {
+		err = s.errSilent()
+	}
 	t.noteReport() // before an inner interceptor's second stream with the same options can end
 	local := s.local(&t.attempt, err, now)
 	t.noteEnd(now.At)
 	t.cancel()
-	if t.stream != nil && (local || err != nil && !isResponse(err)) {
+	if t.stream != nil && (local || silent || err != nil && !isResponse(err)) {
 		t.awaitEnd()
 	}
 	t.noteReport()
 	r := s.resultOf(&t.attempt, nil, err, local, now)
 	s.warnOfFailure(&t.attempt, err)
+	r.Silent = silent
 	if s.resume.next != nil && err != nil && !local && s.committed.Load() == nil {
-		r.Resumes = t.resumes || now.At-t.began >= attempts.LongRun // else it is an ordinary failure before the first message
+		r.Resumes = t.resumes || !silent && now.At-t.began >= attempts.LongRun // else it is an ordinary failure before the first message
 	}
 	return r, now
 }

@@ -41,12 +41,12 @@ func TestWaitLimit(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if got := s.retrier.State().Waiting; got != 3 {
+		if got := s.retrier.State().Waiting.All(); got != 3 {
 			t.Errorf("%d calls wait; want 3", got)
 		}
 		wg.Wait()
-		if refused.Load() != 7 || s.retrier.State().Waiting != 0 || len(purse.asked) != 3 {
-			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.State().Waiting, len(purse.asked))
+		if refused.Load() != 7 || s.retrier.State().Waiting.All() != 0 || len(purse.asked) != 3 {
+			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.State().Waiting.All(), len(purse.asked))
 		}
 	}, interceptor.WithBudget("", forAll(purse)))
 }
@@ -64,7 +64,7 @@ func TestWaitLimit_Reload(t *testing.T) {
 		s.reload(t, c)
 		go func() { _, _ = s.call(t.Context(), get) }()
 		synctest.Wait()
-		if got := s.retrier.State().Waiting; got != 2 {
+		if got := s.retrier.State().Waiting.All(); got != 2 {
 			t.Errorf("%d calls wait after a reload; want 2", got)
 		}
 		time.Sleep(time.Minute)

@@ -54,7 +54,7 @@ func TestZero(t *testing.T) {
 					t.Errorf("%s: %v; want an error", what, err)
 				}
 			}
-			if is := r.State(); is.Policies != nil || len(is.Budgets) > 0 || is.Waiting != 0 {
+			if is := r.State(); is.Policies != nil || len(is.Budgets) > 0 || is.Waiting.All() != 0 {
 				t.Errorf("%+v; want the zero state", is)
 			}
 			r.Close()

@@ -38,6 +38,8 @@ import (
 //   - for each minute that begins with a slow or failed attempt, the backends at which more than a fifth were slow or failed, at level
 //     warn: "attempts at 10.0.0.3:7002 were slow: 37 of 120, at others 1 of 240", and "attempts at 10.0.0.3:7002 failed: 268 of 268
 //     (UNAVAILABLE), at others 0 of 769"
+//   - once for each outage of a target in which calls wait for an answer, at level warn, and 5 s after the last of them, at level info, how many
+//     waited and how many succeeded. The second line is at level warn if none did
 //   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
 //   - a mode set by hand, at level info; at level warn if it prevents retries
 //   - a change of the policies, at level info, with the first ten settings that have changed, such as "maxAttempts of GetOrder 3 → 2"
@@ -49,7 +51,7 @@ import (
 // the failure. For each message, method and reason, the first line is written at once. While such events continue, one line every ten
 // seconds has the number of suppressed lines, in the field more. Methods beyond the first hundred count together, as "other". Fields:
 // method, target, attempt or attempts, peer, code, reason, commit, answers, delay or waited, elapsed, budget, pushback, mode unless it is
-// ENFORCE, slow if an attempt was, error; source, hash, changes; from, to, service, by; more. Durations are strings with a unit, such as
+// ENFORCE, slow if an attempt was, error; since, lasted, calls, saved; source, hash, changes; from, to, service, by; more. Durations are strings with a unit, such as
 // 120ms. A hedge that follows a slow attempt has the code SLOW. The line of a retry has at most 200 bytes of an error's text, other lines
 // 1,024.
 //
@@ -100,6 +102,7 @@ type logger struct {
 
 	everyRetry bool
 	trouble    trouble
+	outages    outages
 }
 
 func observer(write func(context.Context, slog.Level, string, ...any), options []LogOption) interceptor.Observer {
@@ -157,10 +160,12 @@ func listed(changes []string) string {
 	return strings.Join(changes, "; ")
 }
 
-// decision logs, in mode OBSERVE, the attempt that mode ENFORCE would send, and calls that admission would refuse. Real attempts are logged when they are sent, and
+// decision logs the first call of an outage that waits for an answer, and in mode OBSERVE, the attempt that mode ENFORCE would send, and calls that admission would refuse. Real attempts are logged when they are sent, and
 // refusals at the end of the call.
 func (l *logger) decision(ctx context.Context, e interceptor.Event) {
 	switch {
+	case e.ForAnswer:
+		l.waits(ctx, e)
 	case wouldRefuse(e):
 		l.extraAttempt(ctx, e, "stagger: would refuse")
 	case !e.WillRetry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge):
@@ -237,6 +242,9 @@ func answersRequest(code codes.Code) bool {
 }
 
 func (l *logger) call(ctx context.Context, e interceptor.Event) {
+	if e.ForAnswer {
+		l.hasWaited(e)
+	}
 	if e.Err == nil || e.Reason == policy.ReasonPushbackStop || e.Attempt < 2 && e.Delay == 0 && !troubled(e) {
 		return
 	}

@@ -364,7 +364,7 @@ func TestSlog_WithoutRetries(t *testing.T) {
 				<-ctx.Done()
 				cancel()
 			}
-			time.Sleep(20 * time.Second)
+			time.Sleep(15 * time.Second)
 			lines := out.take()
 			first, summary, _ := strings.Cut(lines, "\n")
 			if strings.Count(lines, "\n") != 2 || !strings.Contains(first, `msg="stagger: call failed"`) ||

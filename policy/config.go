@@ -67,12 +67,13 @@ type RetryPolicy struct {
 	Jitter            backoff.Jitter
 	PerAttemptTimeout time.Duration
 	OnAttemptTimeout  string // "HEDGE" or "RETRY"
+	MessageTimeout    time.Duration
 	Budget            string
 	MaxPushback       time.Duration
 	PerCode           []PerCode
-	Chain             string // "ALLOW" or "SUPPRESS"
-	MaxConnectionWait time.Duration
-	FirstRetry        string // "BACKOFF" or "AT_ONCE"
+	Chain             string         // "ALLOW" or "SUPPRESS"
+	MaxConnectionWait *time.Duration // nil is 3 s; with 0 calls don't wait
+	FirstRetry        string         // "BACKOFF" or "AT_ONCE"
 }
 
 // withDefaults returns p with what a policy file requires.
@@ -118,7 +119,7 @@ type HedgingPolicy struct {
 	HedgingQuantile     *HedgingQuantile
 	Budget              string
 	MaxPushback         time.Duration
-	MaxConnectionWait   time.Duration
+	MaxConnectionWait   *time.Duration // as in a RetryPolicy
 }
 
 // HedgingQuantile takes the hedging delay from the latencies of the method.

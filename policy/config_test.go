@@ -72,12 +72,12 @@ func full() policy.Config {
 					MaxAttempts: 7, InitialBackoff: time.Nanosecond, MaxBackoff: time.Hour, BackoffMultiplier: 1.5,
 					RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted},
 					Growth:               backoff.GrowthLinear, Jitter: backoff.JitterDecorrelated,
-					PerAttemptTimeout: time.Second, OnAttemptTimeout: "RETRY", Budget: "some", MaxPushback: time.Minute,
+					PerAttemptTimeout: time.Second, OnAttemptTimeout: "RETRY", MessageTimeout: time.Minute, Budget: "some", MaxPushback: time.Minute,
 					PerCode: []policy.PerCode{{
 						Codes: []codes.Code{codes.Aborted}, MaxAttempts: 3, InitialBackoff: time.Second, MaxBackoff: 2 * time.Second,
 						BackoffMultiplier: 3, Growth: backoff.GrowthExponential, Jitter: backoff.JitterEqual, OnlyWithServerDelay: true,
 					}},
-					Chain: "SUPPRESS", FirstRetry: "AT_ONCE",
+					Chain: "SUPPRESS", FirstRetry: "AT_ONCE", MaxConnectionWait: new(time.Duration(0)),
 				},
 				Idempotency: "ASSUME", IdempotencyKey: &policy.IdempotencyKey{Header: "x-key"}, Mode: policy.ModeObserve, Admission: "REFUSE",
 			},
@@ -86,7 +86,7 @@ func full() policy.Config {
 				HedgingPolicy: &policy.HedgingPolicy{
 					MaxAttempts: 2, HedgingDelay: time.Millisecond, NonFatalStatusCodes: []codes.Code{codes.Internal},
 					HedgingQuantile: &policy.HedgingQuantile{Quantile: 0.95, Min: time.Millisecond, Max: time.Second},
-					Budget:          "throttled", MaxPushback: time.Second, MaxConnectionWait: time.Second,
+					Budget:          "throttled", MaxPushback: time.Second, MaxConnectionWait: new(time.Second),
 				},
 			},
 			{Name: []string{"/a.Default/"}, RetryPolicy: &policy.RetryPolicy{}},
@@ -109,7 +109,7 @@ func TestNew_Text(t *testing.T) {
 	if again.String() != set.String() || again.Hash() != set.Hash() {
 		t.Errorf("%s\nparsed again is\n%s", set, again)
 	}
-	for _, want := range []string{`"size": 0,`, `"refund": 0,`, `"initialBackoff": "0.000000001s"`, `"maxBackoff": "3600s"`, `"waitForReady": false`} {
+	for _, want := range []string{`"size": 0,`, `"refund": 0,`, `"initialBackoff": "0.000000001s"`, `"maxBackoff": "3600s"`, `"waitForReady": false`, `"maxConnectionWait": "0s"`} {
 		if !strings.Contains(set.String(), want) {
 			t.Errorf("no %s in %s", want, set)
 		}

@@ -122,7 +122,7 @@ func TestParseEveryKey(t *testing.T) {
 			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: "RETRY", Budget: "shared",
 			Chain: "SUPPRESS", FirstRetry: "AT_ONCE",
 		},
-		MaxPushback: time.Minute, MaxConnectionWait: 7 * time.Second,
+		MaxPushback: time.Minute, MaxConnectionWait: new(7 * time.Second),
 	}
 	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(compiled.Of(p).Policy, want) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", compiled.Of(p).Retry, want.Retry)

@@ -89,6 +89,9 @@ func (p *Policy) MaxAttempts() int { return p.compiled.Extra.MaxAttempts }
 // PerAttemptTimeout returns the time after which an attempt may be replaced or hedged, or 0 for never.
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.compiled.Extra.PerAttemptTimeout }
 
+// MessageTimeout returns the time after which a silent server stream counts as cut, or 0 for never.
+func (p *Policy) MessageTimeout() time.Duration { return p.compiled.Extra.MessageTimeout }
+
 // Budget returns the name of the budget, or "" for the default one.
 func (p *Policy) Budget() string { return p.compiled.Extra.Budget }
 
@@ -107,11 +110,16 @@ func (p *Policy) MaxPushback() time.Duration {
 	return cmp.Or(p.compiled.MaxPushback, defaults.MaxPushback)
 }
 
-// MaxConnectionWait returns how long a call waits for a channel that cannot connect before it sends another attempt, or 0 if
-// the policy sets waitForReady.
+// MaxConnectionWait returns how long a call waits before it sends another attempt: for a channel that cannot connect, or, while all attempts
+// fail, for an answer. It is 0 if the policy says so, or sets waitForReady to false. With waitForReady: true, gRPC waits for the connection.
 func (p *Policy) MaxConnectionWait() time.Duration {
-	if p.compiled.WaitForReady != nil {
+	is := p.compiled
+	switch {
+	case is.WaitForReady != nil && !*is.WaitForReady:
 		return 0
+	case is.MaxConnectionWait != nil:
+		return *is.MaxConnectionWait
+	default:
+		return defaults.MaxConnectionWait
 	}
-	return cmp.Or(p.compiled.MaxConnectionWait, defaults.MaxConnectionWait)
 }

@@ -95,6 +95,7 @@ type leased struct {
 	config Config
 	local  bucket
 	lease  *lease
+	failed atomic.Int64 // when an attempt failed, or the lease paid for a call that waited, in Unix nanoseconds
 	cancel context.CancelFunc
 	err    atomic.Pointer[error] // of the last request; nil or a nil error: none
 
@@ -198,21 +199,34 @@ func (b *leased) forTarget(target string) budget.Budget {
 }
 
 // Observe implements [budget.Budget].
-func (b *leased) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e) }
+func (b *leased) Observe(now time.Time, e budget.Event) {
+	if e == budget.EventAttemptFailed {
+		b.failed.Store(time.Now().UnixNano())
+	}
+	b.local.Observe(now, e)
+}
 
 // Allow implements [budget.Budget]. What the process's own calls have earned pays first, then the lease.
-// While all attempts fail, the lease pays for nothing either: the bucket knows when calls may return.
+// While all attempts fail, the lease pays only for a call that asks the server: the bucket knows when others may return.
 func (b *leased) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended func(time.Time, budget.End)) {
 	a, ended = b.local.Allow(now, c)
-	if a != budget.No {
+	asks := a == budget.Later && c == budget.CauseWaited && b.asks(now)
+	if a != budget.No && !asks {
 		return a, ended
 	}
 	cost := b.cost(c)
 	part, ok := b.lease.take(time.Now(), cost)
 	if !ok {
-		return budget.No, nil
+		return a, nil
 	}
 	return budget.Yes, func(_ time.Time, how budget.End) { b.lease.giveBack(time.Now(), part, b.returned(cost, how)) }
+}
+
+// asks reports whether a waiting call may ask the server although its own bucket is empty: no attempt has failed for some time, so all calls of
+// this process may be waiting.
+func (b *leased) asks(now time.Time) bool {
+	failed, at := b.failed.Load(), time.Now().UnixNano()
+	return at-failed >= int64(budget.Probe) && b.local.State(now).Balance < 1 && b.failed.CompareAndSwap(failed, at)
 }
 
 // cost returns the cost of an extra attempt, in millionths.

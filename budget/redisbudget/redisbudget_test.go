@@ -558,3 +558,29 @@ func TestBudget_Outage(t *testing.T) {
 		}
 	})
 }
+
+// Where all calls of a process wait, the lease pays for one of them that asks the server, every 0.2 s: its own bucket may be empty.
+func TestBudget_OutageProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ask := open(t, &pool{answer: generous}, nil)
+		ask(retry)
+		time.Sleep(hurry)
+		synctest.Wait()
+		for range budget.AllFail {
+			b.Observe(time.Now(), budget.EventAttemptFailed)
+		}
+		wait := budget.CauseWaited
+		if ask(wait) {
+			t.Error("a call asks the server, though one has just failed")
+		}
+		time.Sleep(budget.Probe)
+		answer, ended := b.Allow(time.Now(), wait)
+		if answer != budget.Yes || ask(wait) {
+			t.Fatalf("%v after 0.2 s, and again: %v; want yes, once", answer, ask(wait))
+		}
+		ended(time.Now(), budget.EndUnsent)
+		if s := b.State(time.Now()); s.Balance != 1 {
+			t.Errorf("%+v; want what an unsent attempt has cost", s)
+		}
+	})
+}

@@ -58,7 +58,8 @@ func (b *Balance) Observe(now time.Time, e budget.Event) {
 	b.Budget.Observe(now, e)
 }
 
-// Allow implements [budget.Budget]. It counts the permits. A call that waits asks often, so only a No counts as refused.
+// Allow implements [budget.Budget]. It counts the permits. A call that waits asks often, so only a No counts as refused, and none to a call
+// that has waited for a connection, which is sent after all.
 func (b *Balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended func(time.Time, budget.End)) {
 	b.of.Table.touch(b)
 	b.out.Add(1)
@@ -66,7 +67,7 @@ func (b *Balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended f
 		if a != budget.Yes {
 			b.out.Add(-1)
 		}
-		if a == budget.No { // or a user's budget has panicked
+		if a == budget.No && c != budget.CauseReconnected { // or a user's budget has panicked
 			b.counts.refused.Add(1)
 		}
 	}()

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accounts has what the calls of a Retrier share: balances of budgets, the bounded table that holds them, their counts, and the slots
-// of calls that wait between attempts. It knows no gRPC.
+// Package accounts has what the calls of a Retrier share: balances of budgets, their counts, and the bounded table that holds them. It knows
+// no gRPC.
 package accounts
 
 import (

@@ -145,9 +145,9 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 // something cuts now and then is no failing one.
 const LongRun = 10 * time.Second
 
-// ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress.
+// ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress. Silence isn't.
 func (c *Call) ranLong(a *attempt, r *Result, at time.Duration) bool {
-	return r.Resumes && !r.Foreign && at-a.began >= LongRun
+	return r.Resumes && !r.Silent && !r.Foreign && at-a.began >= LongRun
 }
 
 // resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a message, or ran

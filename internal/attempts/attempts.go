@@ -86,10 +86,22 @@ type OutageWait struct {
 	ByGRPC   bool          // gRPC waits for the connection
 }
 
+// Wait is what the pending attempt of a call waits for.
+type Wait uint8
+
+// Waits.
+const (
+	NoWait         Wait = iota
+	WaitBackoff         // the end of its backoff, or of a delay that the server has asked for
+	WaitConnection      // the channel can't connect
+	WaitAnswer          // all attempts fail: an answer to another attempt
+)
+
 // Slots limit the calls that wait between two attempts.
 type Slots interface {
-	TakeSlot() bool
-	ReleaseSlot()
+	TakeSlot(w Wait) bool
+	MoveSlot(from, to Wait)
+	ReleaseSlot(w Wait)
 }
 
 // Gate is asked before every attempt whether it may be sent: a circuit breaker.
@@ -125,6 +137,7 @@ type Result struct {
 	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
 
 	Progress bool // with Resumes: the application has received a message of this attempt
+	Silent   bool // it was cancelled because the server sent nothing for too long
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }

@@ -21,8 +21,9 @@ type held struct {
 
 // permit is the budget's permission for an extra attempt. The zero value is none.
 type permit struct {
-	held  bool
-	ended func(time.Time, budget.End) // nil: the budget needs not hear how the attempt ends
+	held    bool
+	resumes bool                        // a stream that ran for long: the attempt needs no permission, even after a wait for a connection
+	ended   func(time.Time, budget.End) // nil: the budget needs not hear how the attempt ends
 }
 
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
@@ -36,7 +37,7 @@ type permit struct {
 type ledger struct {
 	set     *Settings // the call's
 	pending held      // by the attempt that is to be sent
-	slot    bool      // a wait slot, while that waits
+	slot    Wait      // a wait slot, while that waits
 	spare   permit    // of an attempt that was not sent, for its successor, while the event lasts
 	would   bool      // admission would have refused the call
 }
@@ -109,19 +110,24 @@ func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	}
 }
 
-// takeSlot takes a wait slot for the pending attempt, if it has none.
-func (l *ledger) takeSlot() bool {
-	if !l.slot {
-		l.slot = l.set.Slots.TakeSlot()
+// takeSlot takes a wait slot for the pending attempt. One that it has becomes a slot of this wait.
+func (l *ledger) takeSlot(w Wait) bool {
+	switch {
+	case l.slot == w:
+	case l.slot != NoWait:
+		l.set.Slots.MoveSlot(l.slot, w)
+		l.slot = w
+	case l.set.Slots.TakeSlot(w):
+		l.slot = w
 	}
-	return l.slot
+	return l.slot == w
 }
 
 // releaseSlot releases the wait slot.
 func (l *ledger) releaseSlot() {
-	if l.slot {
-		l.slot = false
-		l.set.Slots.ReleaseSlot()
+	if was := l.slot; was != NoWait {
+		l.slot = NoWait
+		l.set.Slots.ReleaseSlot(was)
 	}
 }
 
@@ -159,7 +165,7 @@ func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, free bool) bud
 	default:
 		answer, ended := l.set.Budget.Allow(clock.Time(at), cause)
 		if answer == budget.Yes {
-			l.pending.permit = permit{true, ended}
+			l.pending.permit = permit{held: true, ended: ended}
 		}
 		return answer
 	}

@@ -249,6 +249,10 @@ func (m *model) checkDecision(step Step) {
 	if m.now.Down && m.set.Outage.Longest > 0 { // others run, so that the channel is looked at now and then
 		latest = max(latest, later(m.now.At, decision.BackoffOf(m.set.Policy).Initial))
 	}
+	if d.ForAnswer { // the first question comes after a backoff or at the end of the wait, and never at once
+		latest = later(m.now.At, m.set.Outage.Longest)
+		m.due = min(m.due, latest)
+	}
 	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > latest {
 		m.failf("7: the attempt that is due at %v waits until %v", m.due, step.Wake)
 	}
@@ -440,7 +444,8 @@ func (m *model) checkEnd() {
 // gaveUp has the reasons for which a pending attempt is dropped.
 var gaveUp = map[policy.Reason]bool{
 	policy.ReasonBreakerOpen: true, policy.ReasonNotConnected: true, policy.ReasonTooManyWaiting: true, policy.ReasonDeadlineTooClose: true,
-	policy.ReasonClosed: true, policy.ReasonModeOff: true, policy.ReasonOverloaded: true,
+	policy.ReasonClosed: true, policy.ReasonModeOff: true, policy.ReasonOverloaded: true, policy.ReasonFailingEverywhere: true,
+	policy.ReasonBudgetExhausted: true, // after Later
 }
 
 // playBytes plays the bytes as events of a call. It returns what is wrong, and logs all events if there is a log.

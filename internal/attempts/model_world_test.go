@@ -48,6 +48,7 @@ type modelWorld struct {
 	fails   int
 	allowed int     // by the breaker
 	charges int     // questions to the budget
+	waits   Wait    // of its slot
 	done    []error // the breaker's reports in this event
 }
 
@@ -89,6 +90,9 @@ func (w *modelWorld) Observe(now time.Time, e budget.Event) {
 func (w *modelWorld) Allow(now time.Time, c budget.Cause) (answer budget.Answer, ended func(time.Time, budget.End)) {
 	w.called()
 	w.charges++
+	if w.dice.one(6) { // all fail, by what this budget knows
+		w.later = 1
+	}
 	answer, inner := w.world.Allow(now, c)
 	if answer != budget.Yes {
 		return answer, nil
@@ -99,20 +103,31 @@ func (w *modelWorld) Allow(now time.Time, c budget.Cause) (answer budget.Answer,
 	}
 }
 
-func (w *modelWorld) TakeSlot() bool {
+func (w *modelWorld) TakeSlot(kind Wait) bool {
 	w.called()
-	ok := w.world.TakeSlot()
+	ok := w.world.TakeSlot(kind)
+	if ok {
+		w.waits = kind
+	}
 	if w.entered > 1 {
 		w.violate("a call has two wait slots")
 	}
 	return ok
 }
 
-func (w *modelWorld) ReleaseSlot() {
-	if w.entered == 0 {
+func (w *modelWorld) MoveSlot(from, to Wait) {
+	if from != w.waits {
+		w.violate("a wait slot is moved that it does not have")
+	}
+	w.waits = to
+}
+
+func (w *modelWorld) ReleaseSlot(kind Wait) {
+	if kind != w.waits {
 		w.violate("a wait slot is left that was not entered")
 	}
-	w.world.ReleaseSlot()
+	w.waits = NoWait
+	w.world.ReleaseSlot(kind)
 	w.called()
 }
 

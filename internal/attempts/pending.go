@@ -46,6 +46,9 @@ type asking struct {
 	backoff decision.Backoff
 }
 
+// refused reports whether the budget has said Later.
+func (q *asking) refused() bool { return q.cause == budget.CauseWaited || q.backoff.Retries > 0 }
+
 type pendingState uint8
 
 const (
@@ -146,19 +149,18 @@ func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 	if d.Pushback.Source != "" {
 		servers = d.Delay
 	}
-	if most == 0 || !young || later(now.At, max(servers, askEvery)) > until {
+	if most == 0 || !young || max(later(now.At, max(servers, askEvery)), c.floor) > until {
 		return policy.ReasonFailingEverywhere
 	}
-	if !c.ledger.takeSlot() {
+	if !c.ledger.takeSlot(WaitAnswer) {
 		return policy.ReasonTooManyWaiting
 	}
 	c.setPending(d, now)
 	c.pending.asking = asking{cause: budget.CauseWaited, until: until}
-	if d.Delay > 0 {
-		c.pending.due = min(max(c.pending.due, now.At+askEvery), until)
-	} else {
+	if d.Delay == 0 {
 		c.setNextQuestion(now)
 	}
+	c.pending.due = min(max(c.pending.due, now.At+askEvery), until)
 	return ""
 }
 
@@ -190,7 +192,22 @@ func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
 		return false, policy.ReasonFailingEverywhere
 	}
 	c.pending.due = min(c.pending.due, q.until)
+	if !c.ledger.takeSlot(WaitAnswer) {
+		return false, policy.ReasonTooManyWaiting
+	}
 	return false, ""
+}
+
+// waitsFor returns what the pending attempt waits for, which isn't due.
+func (c *Call) waitsFor() Wait {
+	switch p := &c.pending; {
+	case p.state == disconnected:
+		return WaitConnection
+	case p.asking.refused():
+		return WaitAnswer
+	default:
+		return WaitBackoff
+	}
 }
 
 // setNextQuestion sets the time at which the pending attempt asks the budget again.
@@ -227,7 +244,7 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 	if p.state == disconnected || now.At < p.due {
 		s.Waiting, s.Wait, s.Unconnected = true, p.due-now.At, p.state == disconnected && now.At >= c.connect
 		reason := decision.Refusal(&s)
-		if reason == "" && !c.ledger.takeSlot() {
+		if reason == "" && !c.ledger.takeSlot(c.waitsFor()) {
 			reason = policy.ReasonTooManyWaiting
 		}
 		return reason
@@ -316,7 +333,7 @@ func (c *Call) reconnected(now Now) {
 	p := &c.pending
 	p.state = waiting
 	until := max(c.connect, now.At)
-	if held := &c.ledger.pending.permit; held.held && held.ended == nil {
+	if held := &c.ledger.pending.permit; held.held && held.ended == nil && !held.resumes {
 		*held = permit{}
 		p.asking = asking{cause: budget.CauseReconnected, until: until}
 	}

@@ -29,7 +29,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool,
 		c.used.announced = true
 		d.Retry = false
 	case d.Retry:
-		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Unsent || long, now); reason != "" {
+		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Unsent, long, now); reason != "" {
 			d = d.Refused(reason)
 		}
 		d.ForAnswer = c.pending.asking.cause == budget.CauseWaited
@@ -105,16 +105,19 @@ func (c *Call) limitsOf(n int) evidence.Limits {
 	return evidence.LimitsOf(c.ownTimeout(), c.timeLeft(from))
 }
 
-// takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit, if it is not free. It
-// takes both, and makes the attempt the pending one, or takes nothing and returns the reason. If the budget says Later, the attempt waits
-// without a permit.
-func (c *Call) takeRoom(d decision.Decision, cause budget.Cause, free bool, now Now) policy.Reason {
-	if d.Delay > 0 && !c.ledger.takeSlot() {
+// takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit, unless it is free, after
+// an attempt that was not sent or a stream that ran for long. It takes both, and makes the attempt the pending one, or takes nothing and
+// returns the reason. If the budget says Later, the attempt waits without a permit.
+func (c *Call) takeRoom(d decision.Decision, cause budget.Cause, unsent, long bool, now Now) policy.Reason {
+	if d.Delay > 0 && !c.ledger.takeSlot(WaitBackoff) {
 		return policy.ReasonTooManyWaiting
 	}
 	reason := policy.Reason("")
-	switch c.ledger.allowExtra(now.At, cause, free) {
+	switch c.ledger.allowExtra(now.At, cause, unsent || long) {
 	case budget.Yes:
+		if long {
+			c.ledger.pending.permit.resumes = true
+		}
 		c.setPending(d, now)
 	case budget.Later:
 		reason = policy.ReasonFailingEverywhere

@@ -104,7 +104,7 @@ func (w *world) Allow(_ time.Time, c budget.Cause) (answer budget.Answer, ended 
 	}
 }
 
-func (w *world) TakeSlot() bool {
+func (w *world) TakeSlot(Wait) bool {
 	if w.entered == w.slots {
 		w.tell("(!")
 		return false
@@ -114,7 +114,9 @@ func (w *world) TakeSlot() bool {
 	return true
 }
 
-func (w *world) ReleaseSlot() {
+func (w *world) MoveSlot(_, _ Wait) {}
+
+func (w *world) ReleaseSlot(Wait) {
 	w.entered--
 	w.tell(")")
 }

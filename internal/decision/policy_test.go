@@ -21,7 +21,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 		wait  time.Duration
 	}{
 		"nothing said":      {nil, defaults.MaxConnectionWait},
-		"all attempts wait": {new(true), 0},
+		"all attempts wait": {new(true), defaults.MaxConnectionWait},
 		"no attempt waits":  {new(false), 0},
 	} {
 		p := policyOf(t, spec.Policy{WaitForReady: row.ready, Retry: new(policytest.UsualRetry())})

@@ -234,10 +234,9 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 }
 
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
-	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
-		Outage: attempts.OutageWait{Longest: wait},
+		Outage: attempts.OutageWait{Longest: a.Policy.MaxConnectionWait(), ByGRPC: a.waitsInGRPC()},
 		Budget: budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if a.Alone {
@@ -283,8 +282,9 @@ func (empty) Allow(time.Time, budget.Cause) (budget.Answer, func(time.Time, budg
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}
 
-func (slots) TakeSlot() bool { return true }
-func (slots) ReleaseSlot()   {}
+func (slots) TakeSlot(attempts.Wait) bool { return true }
+func (slots) MoveSlot(_, _ attempts.Wait) {}
+func (slots) ReleaseSlot(attempts.Wait)   {}
 
 // evidence returns what the question says of the method's last answers.
 func (a *Answer) evidence() evidence.Evidence {

@@ -172,7 +172,8 @@ func rules(c budget.Config) []string {
 				"a successful retry refunds %s its cost, up to %v",
 				c.SlowCost, times(c.Refund), max(c.Size, c.RefundSize)),
 			fmt.Sprintf("after %d failed attempts in a row, retries wait for an answer; after %v without a failure, one of them asks; "+
-				"then they return one, two, four, eight at a time", budget.AllFail, budget.Probe),
+				"then one returns, and after each that is answered three more, if it takes at most the average time of those",
+				budget.AllFail, budget.Probe),
 		}
 	case budget.ThrottleConfig:
 		return []string{
@@ -364,11 +365,14 @@ func settings(p *policy.Policy, uploads bool, add func(name, format string, args
 		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[of.Retry.OnAttemptTimeout]
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
 	}
+	if t := p.MessageTimeout(); t > 0 {
+		times = append(times, fmt.Sprintf("%v of silence of a server stream, which then counts as cut", t))
+	}
 	if p.Parallel() && !uploads {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
 	}
 	if t := p.MaxConnectionWait(); t > 0 {
-		times = append(times, fmt.Sprintf("%v for a connection, in the first %v of an outage", t, attempts.MaxOutage))
+		times = append(times, fmt.Sprintf("%v for a connection or an answer, in the first %v of an outage", t, attempts.MaxOutage))
 	}
 	if len(times) > 0 {
 		add("timeouts", "%s", strings.Join(times, "; "))

@@ -392,6 +392,7 @@ func (n *configNotes) retry(path string, s *spec.Policy) {
 		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
 	}
 	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
+	n.time(path+".messageTimeout", r.MessageTimeout, 0, "gRPC waits for a silent stream until the call's deadline")
 	n.budget(path, r.Budget)
 	n.pushback(path, s)
 	for i, c := range r.PerCode {
@@ -400,8 +401,9 @@ func (n *configNotes) retry(path string, s *spec.Policy) {
 	if r.Chain != "ALLOW" && r.Chain != "" {
 		n.add(path+".chain", r.Chain, "gRPC retries inside of retried calls too")
 	}
-	n.time(path+".maxConnectionWait", s.MaxConnectionWait, 0,
-		"with gRPC, retries fail immediately while there is no connection, unless waitForReady holds")
+	if wait := s.MaxConnectionWait; wait != nil {
+		n.time(path+".maxConnectionWait", *wait, 0, "with gRPC, retries fail immediately while there is no connection, unless waitForReady holds")
+	}
 }
 
 // hedge notes the parts of a hedging policy that plain gRPC lacks.

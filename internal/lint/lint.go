@@ -323,8 +323,8 @@ func (l *linter) lintCallDeadline(path string, m spec.MethodConfig, r *spec.Retr
 
 // lintConnectionWait warns of a wait for a connection that the age of the outage always ends before.
 func (l *linter) lintConnectionWait(path string, m spec.MethodConfig) {
-	if m.MaxConnectionWait > attempts.MaxOutage {
-		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the "+
+	if wait := m.MaxConnectionWait; wait != nil && *wait > attempts.MaxOutage {
+		l.warn(path+"."+strategy(m)+".maxConnectionWait", *wait, "calls wait for a connection only in the "+
 			"first %s of an outage, and so never that long; "+
 			"with waitForReady: true, gRPC lets them wait until their deadlines", document.FormatDuration(attempts.MaxOutage))
 	}

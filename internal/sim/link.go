@@ -199,7 +199,7 @@ type slots struct{ taken, most int32 }
 var _ attempts.Slots = (*slots)(nil)
 
 // TakeSlot implements [attempts.Slots].
-func (s *slots) TakeSlot() bool {
+func (s *slots) TakeSlot(attempts.Wait) bool {
 	if s.taken >= s.most {
 		return false
 	}
@@ -207,8 +207,11 @@ func (s *slots) TakeSlot() bool {
 	return true
 }
 
+// MoveSlot implements [attempts.Slots].
+func (s *slots) MoveSlot(_, _ attempts.Wait) {}
+
 // ReleaseSlot implements [attempts.Slots].
-func (s *slots) ReleaseSlot() { s.taken-- }
+func (s *slots) ReleaseSlot(attempts.Wait) { s.taken-- }
 
 type methodKey struct{ target, name string }
 

@@ -139,8 +139,8 @@ func TestOutlast_ReturnMeetsFailureBesideItsPeers(t *testing.T) {
 	})
 }
 
-// New calls keep their response times when those that waited return, where few wait: 550 calls a second for a capacity of 1,000, with
-// a deadline that ends most waits. With the others, new calls wait behind those that return: not for longer than with gRPC's own retries.
+// New calls keep their response times when those that waited return: the median at most doubles. Where 850 calls wait for 15 % of the
+// capacity, new calls wait for no longer than with gRPC's own retries.
 func TestOutlast_NewCallsBesideItsPeers(t *testing.T) {
 	for _, row := range []struct {
 		rate     float64
@@ -151,7 +151,7 @@ func TestOutlast_NewCallsBesideItsPeers(t *testing.T) {
 			p, peer := s.play(t, own), s.play(t, retriers[1])
 			usual, got, most := p.median(-before, 0), p.median(p.away, p.away+time.Second), peer.median(p.away, p.away+time.Second)
 			one.Logf("%v calls a second, %v: median %v before, %v after; %v with gRPC's retries", row.rate, row.deadline, usual, got, most)
-			if row.rate == 550 && row.deadline < time.Second {
+			if row.rate == 550 || row.deadline < time.Second {
 				most = 2 * usual
 			}
 			if got > most {

@@ -228,8 +228,8 @@ func (l *lone) play(t *testing.T) string {
 		if extra := len(attempts.list) - 1; int64(extra) > budgets.given.Load() {
 			f.add("%d extra attempts, and %d permits", extra, budgets.given.Load())
 		}
-		if books.running.Load() != 0 || breaker.running.Load() != 0 || retrier.State().Waiting != 0 {
-			f.add("%d permits, %d attempts of the breaker and %d slots are held", books.running.Load(), breaker.running.Load(), retrier.State().Waiting)
+		if books.running.Load() != 0 || breaker.running.Load() != 0 || retrier.State().Waiting.All() != 0 {
+			f.add("%d permits, %d attempts of the breaker and %d slots are held", books.running.Load(), breaker.running.Load(), retrier.State().Waiting.All())
 		}
 		for _, state := range retrier.State().Admission {
 			if state.Running != 0 {

@@ -120,7 +120,7 @@ func (w *weather) check(t *testing.T) {
 	if n := w.circuit.running.Load(); n != 0 {
 		w.add("the breaker is not told of %d attempts", n)
 	}
-	if n := w.retrier.State().Waiting; n != 0 {
+	if n := w.retrier.State().Waiting.All(); n != 0 {
 		w.add("%d calls wait", n)
 	}
 	for _, state := range w.retrier.State().Admission {

@@ -108,7 +108,7 @@ func (e *ends) fault(r *interceptor.Retrier) string {
 	if len(e.calls) != 1 {
 		e.faults = append(e.faults, fmt.Sprintf("told of %d calls", len(e.calls)))
 	}
-	if n := r.State().Waiting; n != 0 {
+	if n := r.State().Waiting.All(); n != 0 {
 		e.faults = append(e.faults, fmt.Sprintf("%d calls wait", n))
 	}
 	return strings.Join(e.faults, ", ")

@@ -30,7 +30,7 @@ import (
 // readmePolicy returns the policy of the README, and the method that it is for.
 func readmePolicy(t testing.TB) (set *policy.Set, method string) {
 	t.Helper()
-	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile(readme))(t)), "```yaml newuser retry.yaml\n")
+	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile(readme))(t)), "```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	return testkit.Must(policy.Parse("retry.yaml", []byte(text)))(t), "/acme.orders.v1.OrderService/GetOrder"
 }

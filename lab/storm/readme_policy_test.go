@@ -24,7 +24,7 @@ import (
 // and their retries to one backend, and none succeeds.
 func TestReadmePolicy_OneOfThreeFails(t *testing.T) {
 	t.Parallel()
-	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile("../../README.md"))(t)), "```yaml newuser retry.yaml\n")
+	_, text, _ := strings.Cut(string(testkit.Must(os.ReadFile("../../README.md"))(t)), "```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	const method = "/acme.orders.v1.OrderService/GetOrder"
 	grpcsOwn := []grpc.DialOption{grpc.WithDefaultServiceConfig("{}")} // DialAll names round_robin

@@ -23,18 +23,21 @@ import (
 
 const readme = "../../README.md"
 
-// readmeClients are the rows of the README's tables: no retries, every peer, and stagger.
-var readmeClients = []struct{ client, says string }{
-	{noRetriesName, "no retries"},
-	{"gRPC", "gRPC"},
-	{"gRPC, throttling", "gRPC, throttled 10/0.1"},
-	{"gRPC, throttling 100/1", "gRPC, throttled 100/1"},
-	{"grpc-middleware", "go-grpc-middleware"},
-	{"failsafe", "failsafe-go"},
-	{"failsafe, budget", "failsafe-go, budget"},
-	{"failsafe, breaker", "failsafe-go, breaker"},
-	{"failsafe, hedge", "failsafe-go, hedge"},
-	{"stagger", "stagger"},
+// readmeClients are the rows of the tables in docs/evidence/storms.md: no retries, every peer, and stagger. The README has fewer.
+var readmeClients = []struct {
+	client, says string
+	readme       bool // a row of the README's table
+}{
+	{noRetriesName, "no retries", false},
+	{"gRPC", "gRPC", true},
+	{"gRPC, throttling", "gRPC, throttled 10/0.1", true},
+	{"gRPC, throttling 100/1", "gRPC, throttled 100/1", false},
+	{"grpc-middleware", "go-grpc-middleware", true},
+	{"failsafe", "failsafe-go", true},
+	{"failsafe, budget", "failsafe-go, budget", false},
+	{"failsafe, breaker", "failsafe-go, breaker", false},
+	{"failsafe, hedge", "failsafe-go, hedge", false},
+	{"stagger", "stagger", true},
 }
 
 // usualTimes are the response times of the README's storms: a median of 17 ms with a spread of σ 0.4, and for a hundredth of the requests ten
@@ -43,12 +46,14 @@ var usualTimes = sim.Distribution{
 	Shape: sim.ShapeBimodal, Usual: new(logNormal(17*ms, 43*ms)), Slow: new(logNormal(170*ms, 430*ms)), Part: 0.01,
 }
 
-// readmeStorm is a column of the README's tables.
+// readmeStorm is a column of the README's table, or of those in docs/evidence/storms.md.
 type readmeStorm struct {
 	says     string
 	base     string // the storm whose services it has
 	method   string
+	deadline time.Duration // of each call; 0: the storm's
 	phases   []sim.Phase
+	readme   bool // a column of the README's table
 	success  bool // a column of the table of success
 	requests bool // a column of the table of requests
 	roomy    bool // the servers have room for all retries: stagger's must help as much as a peer's
@@ -66,25 +71,30 @@ func readmeStorms() []readmeStorm {
 	restart := func(backend int) sim.Phase { return trouble(2*time.Second, down(backend)) }
 	pulse := sim.Phase{Name: "trouble", Length: 2500 * ms, Load: 1.5}
 	after := sim.Phase{Name: "after", Kind: sim.KindAfter, Length: 3 * time.Second, Load: load}
+	longAfter := sim.Phase{Name: "after", Kind: sim.KindAfter, Length: 6 * time.Second, Load: load}
 	return []readmeStorm{
 		{
 			says: "rolling restart", base: "outage", method: getIn200ms, success: true, roomy: true,
 			phases: []sim.Phase{restart(0), restart(1), restart(2), restart(3)},
 		},
 		{
-			says: "one of four fails", base: "outage", method: getIn200ms, success: true, roomy: true,
+			says: "one of four fails", base: "outage", method: getIn200ms, readme: true, success: true, roomy: true,
 			phases: []sim.Phase{trouble(8*time.Second, down(0))},
 		},
 		{
-			says: "one of four hangs", base: "outage", method: getIn200ms, success: true, roomy: true,
+			says: "one of four hangs", base: "outage", method: getIn200ms, readme: true, success: true, roomy: true,
 			phases: []sim.Phase{trouble(8*time.Second, sim.Fault{Service: "shop", Backends: []int{0}, Hang: true})},
 		},
 		{
-			says: "all fail for 1 s", base: "outage", method: getIn200ms, success: true, requests: true,
+			says: "all fail for 1 s", base: "outage", method: getIn200ms, readme: true, success: true, requests: true,
 			phases: []sim.Phase{trouble(time.Second, down()), after},
 		},
 		{
-			says: "overload", base: "outage", method: getIn200ms, success: true, requests: true, differs: true,
+			says: "all fail for 3 s", base: "outage", method: getIn200ms, deadline: 5 * time.Second, readme: true, success: true, requests: true,
+			phases: []sim.Phase{trouble(3*time.Second, down()), longAfter},
+		},
+		{
+			says: "overload", base: "outage", method: getIn200ms, readme: true, success: true, requests: true, differs: true,
 			phases: []sim.Phase{pulse, after},
 		},
 		{
@@ -110,17 +120,21 @@ func (r readmeStorm) storm(t *testing.T) storm {
 		s.Services[i].Time = &usualTimes
 	}
 	s.Fleets[0].Calls[0].Method = r.method
+	if r.deadline > 0 {
+		s.Fleets[0].Calls[0].Deadline = r.deadline
+	}
 	s.attemptTimeout = s.Policies[s.Fleets[0].Calls[0].Policy].Lookup(r.method).PerAttemptTimeout()
 	s.Phases = append(s.Phases[:1:1], r.phases...)
 	return s
 }
 
 const (
+	readmeBoth     = "Success in %, and requests at the servers for each call"
 	readmeSuccess  = "Calls that succeed, in %"
 	readmeRequests = "Requests at the servers for each call; in the chain, at C"
 )
 
-// The README's tables have the figures of a run: stagger beside all of its peers. Runs differ by the peers' jitter, so four points of success,
+// The README's table, and both of docs/evidence/storms.md, have the figures of a run: stagger beside all of its peers. Runs differ by the peers' jitter, so four points of success,
 // and a twentieth of the requests, may differ: in a dozen runs, it was half of that.
 func TestReadmeDocsAreCurrent(t *testing.T) {
 	t.Parallel()
@@ -143,28 +157,59 @@ func TestReadmeDocsAreCurrent(t *testing.T) {
 					if !r.differs {
 						checkSimulator(one, played[i])
 					}
-					for _, table := range readmeTables([]readmeStorm{r}, played[i:i+1]) {
-						off := map[string][]terminal.Off{r.says: {{Abs: 4}}}
-						if table.Title == readmeRequests {
-							off[r.says] = []terminal.Off{{Abs: 0.05, Rel: 0.05}}
-						}
-						if *write || len(table.Columns) == 1 {
-							continue
-						}
-						for _, line := range testkit.Must(terminal.Differences(readme, "storms", []report.Table{table}, off))(t) {
-							one.Errorf("%s: make storm STORM=-write writes it", line)
-						}
-					}
+					points, perCall := terminal.Off{Abs: 4}, terminal.Off{Abs: 0.05, Rel: 0.05}
+					column, outcomes := []readmeStorm{r}, played[i:i+1]
+					tables := readmeTables(column, outcomes)
+					agrees(one, page, clientsMark, map[string][]terminal.Off{r.says: {points}}, withColumns(tables[0])...)
+					agrees(one, page, clientsMark, map[string][]terminal.Off{r.says: {perCall}}, withColumns(tables[1])...)
+					agrees(one, readme, "storms", map[string][]terminal.Off{r.says: {points, perCall}}, withColumns(readmeTable(column, outcomes))...)
 				})
 			})
 		}
 	})
 	if *write && !t.Failed() {
-		testkit.NoError(t, terminal.WriteInto(readme, "storms", readmeTables(all, played)))
+		put(t, readme, "storms", readmeTable(all, played))
+		put(t, page, clientsMark, readmeTables(all, played)...)
 	}
 }
 
-// readmeTables returns both tables of the README.
+// clientsMark is around the tables of all clients in docs/evidence/storms.md.
+const clientsMark = "all clients"
+
+// withColumns returns the table, or none if its rows have names only.
+func withColumns(table report.Table) []report.Table {
+	if len(table.Columns) == 1 {
+		return nil
+	}
+	return []report.Table{table}
+}
+
+// readmeTable returns the README's table.
+func readmeTable(columns []readmeStorm, played []*outcome) report.Table {
+	both := report.Table{Title: readmeBoth, Columns: []string{"client"}}
+	for _, c := range readmeClients {
+		if c.readme {
+			both.Rows = append(both.Rows, []string{c.says})
+		}
+	}
+	for i, column := range columns {
+		if !column.readme {
+			continue
+		}
+		both.Columns = append(both.Columns, column.says)
+		row := 0
+		for _, c := range readmeClients {
+			if c.readme {
+				figures := func(r result) string { return fmt.Sprintf("%.1f, %.2f", 100*r.Success, r.PerCall) }
+				both.Rows[row] = append(both.Rows[row], of(played[i], figures)(c.client))
+				row++
+			}
+		}
+	}
+	return both
+}
+
+// readmeTables returns the tables of all clients.
 func readmeTables(columns []readmeStorm, played []*outcome) []report.Table {
 	success := report.Table{Title: readmeSuccess, Columns: []string{"client"}}
 	requests := report.Table{Title: readmeRequests, Columns: []string{"client"}}

@@ -48,6 +48,9 @@ func TestPage(t *testing.T) {
 		}
 		wants(t, get(h, "").Body.String(), "pushback_stop</span>: by bufconn of "+s.conn.CanonicalTarget()) // the hop below
 		s.Down()
+		time.AfterFunc(time.Second, func() {
+			wants(t, get(h, "").Body.String(), "1 of at most 10000: 0 for a backoff, 1 for a connection, 0 for an answer")
+		})
 		if s.call(t, getOrder) == nil {
 			t.Fatal("the call succeeds")
 		}

@@ -71,10 +71,13 @@ type banner struct{ Title, By string }
 // diagnostic is a warning or a note.
 type diagnostic struct{ Severity, Text string }
 
-// waitingState counts the calls that wait for their next attempt.
+// waitingState counts the calls that wait for their next attempt, by what they wait for.
 type waitingState struct {
-	Calls int `json:"calls"`
-	Most  int `json:"most"`
+	Calls      int `json:"calls"`
+	Backoff    int `json:"backoff"`
+	Connection int `json:"connection"`
+	Answer     int `json:"answer"`
+	Most       int `json:"most"`
 }
 
 // deadlineState is about unary calls without a deadline.
@@ -128,6 +131,7 @@ type decisionState struct {
 	TimedOut  bool          `json:"timedOut"`
 	Retry     bool          `json:"retry"`
 	Waits     bool          `json:"waits"`             // for a connection, before anything is sent
+	ForAnswer bool          `json:"forAnswer"`         // all attempts fail: the next one waits for an answer to another one
 	Announced bool          `json:"announced"`         // mode ENFORCE would have sent another attempt, if the budget had paid for it
 	Mode      string        `json:"mode"`              // of the call
 	Elapsed   float64       `json:"elapsed,omitempty"` // seconds; of an attempt that is slow, when that was found
@@ -193,7 +197,10 @@ func (p *page) state(i int, method string) retrierState {
 			SetMode: string(is.Switches[0].Mode), SetBy: is.Switches[0].By, Banners: banners(set, is.Switches),
 			Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
-		Waiting:   waitingState{is.Waiting, compiled.OfSet(is.Policies).MaxWaiting},
+		Waiting: waitingState{
+			Calls: is.Waiting.All(), Backoff: is.Waiting.Backoff, Connection: is.Waiting.Connection, Answer: is.Waiting.Answer,
+			Most: compiled.OfSet(is.Policies).MaxWaiting,
+		},
 		Deadlines: deadlineState{Without: is.WithoutDeadline},
 		Budgets:   []budgetState{},
 		Decisions: []decisionState{},
@@ -278,7 +285,7 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
-		Retry: d.WillRetry, Waits: d.Waits, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason,
+		Retry: d.WillRetry, Waits: d.Waits, ForAnswer: d.ForAnswer, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason,
 		Budget: cmp.Or(d.Budget, "default"), Elapsed: d.Elapsed.Seconds(),
 	}
 	if d.Peer != nil {

@@ -94,7 +94,7 @@ func TestMetricsOfRetriersThatAreDropped(t *testing.T) {
 		t.Error("nil is taken for a set")
 	}
 	kept := newRetrier(t, otelstagger.WithMetrics(provider))
-	if got := strings.Count(s.lines(t, "stagger.client.waiting"), "\n"); got > n {
+	if got := strings.Count(s.lines(t, "stagger.client.waiting"), "\n"); got > 3*n {
 		t.Fatalf("%d readings", got)
 	}
 	deadline := time.Now().Add(20 * time.Second)
@@ -102,7 +102,7 @@ func TestMetricsOfRetriersThatAreDropped(t *testing.T) {
 		runtime.GC()
 		alive := len(slices.DeleteFunc(slices.Clone(dropped), func(p weak.Pointer[interceptor.Retrier]) bool { return p.Value() == nil }))
 		lines := s.lines(t, "stagger.client.waiting")
-		if alive == 0 && lines == "stagger.client.waiting{} 0" {
+		if alive == 0 && strings.Count(lines, "\n") == 2 {
 			break
 		}
 		if time.Now().After(deadline) {

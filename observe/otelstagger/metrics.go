@@ -223,7 +223,9 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 		return nil
 	}
 	m.collectRunning(o)
-	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
+	o.ObserveInt64(m.waiting, int64(s.Waiting.Backoff), m.with(attribute.String("wait", "backoff")))
+	o.ObserveInt64(m.waiting, int64(s.Waiting.Connection), m.with(attribute.String("wait", "connection")))
+	o.ObserveInt64(m.waiting, int64(s.Waiting.Answer), m.with(attribute.String("wait", "answer")))
 	o.ObserveInt64(m.withoutDeadline, int64Of(s.WithoutDeadline), m.with())
 	m.collectBudgets(o, s.Budgets)
 	o.ObserveInt64(m.info, 1, m.with(

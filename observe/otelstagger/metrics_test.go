@@ -269,7 +269,9 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 			want(t, s.lines(t, "stagger.client."),
 				"stagger.client.oldest{grpc.method=GetOrder grpc.target=T} 0.05",
 				"stagger.client.running{grpc.method=GetOrder grpc.target=T} 1",
-				"stagger.client.waiting{} 1",
+				"stagger.client.waiting{wait=answer} 0",
+				"stagger.client.waiting{wait=backoff} 1",
+				"stagger.client.waiting{wait=connection} 0",
 				"stagger.client.without_deadline{} 0")
 			cancel()
 		})
@@ -278,7 +280,9 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 			"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T} 0.050 ≤0.05:1",
 			"stagger.client.calls{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T reason=cancelled slow=false} 1",
 			"stagger.client.decisions{grpc.method=GetOrder grpc.status=CANCELLED grpc.target=T mode=ENFORCE reason=cancelled} 1",
-			"stagger.client.waiting{} 0",
+			"stagger.client.waiting{wait=answer} 0",
+			"stagger.client.waiting{wait=backoff} 0",
+			"stagger.client.waiting{wait=connection} 0",
 			"stagger.client.without_deadline{} 0")
 	})
 }
@@ -372,7 +376,9 @@ func TestMetricsOptions(t *testing.T) {
 				"stagger.client.decisions{grpc.method=Any grpc.status=UNAVAILABLE grpc.target=somewhere mode=ENFORCE reason=non_retryable retrier=a} 1",
 				"stagger.client.decisions{grpc.method=other grpc.status=UNAVAILABLE grpc.target=somewhere mode=ENFORCE reason=budget_exhausted retrier=a} 1",
 				"stagger.client.decisions{grpc.method=other grpc.status=UNAVAILABLE grpc.target=somewhere mode=ENFORCE reason=retry retrier=a} 2",
-				"stagger.client.waiting{retrier=a} 0")
+				"stagger.client.waiting{retrier=a wait=answer} 0",
+				"stagger.client.waiting{retrier=a wait=backoff} 0",
+				"stagger.client.waiting{retrier=a wait=connection} 0")
 		}, otelstagger.Methods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
 			otelstagger.Target(func(string) string { return "somewhere" }),
 			otelstagger.Attributes(attribute.String("retrier", "a")))
@@ -476,8 +482,7 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 		defer runtime.KeepAlive(newRetrier(t, named("b")))
 		testkit.NoError(t, os.WriteFile(path, []byte("maxWaiting: many"), 0o600))
 		<-refused
-		want(t, s.lines(t, "stagger.policy.reloads", "stagger.policy.refused", "stagger.client.waiting"),
-			"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
+		want(t, s.lines(t, "stagger.policy.reloads", "stagger.policy.refused"),
 			"stagger.policy.refused{retrier=a} 1", "stagger.policy.refused{retrier=b} 0",
 			"stagger.policy.reloads{result=followed retrier=a} 0", "stagger.policy.reloads{result=followed retrier=b} 0",
 			"stagger.policy.reloads{result=refused retrier=a} 1", "stagger.policy.reloads{result=refused retrier=b} 0")

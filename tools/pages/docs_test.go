@@ -600,26 +600,25 @@ func TestPages_Costs(t *testing.T) {
 	}
 }
 
-// The README's promises have the figures of its tables, and of the checks.
+// The README's promises have the figures of its table, and of the checks.
 func TestPages_Promises(t *testing.T) {
 	t.Parallel()
-	tables := readmeTables(t)
-	success, requests := tables[0], tables[1]
-	of := func(table map[string]map[string]string, client, trouble string) string {
+	table := stormTables(t, "README.md", "storms", 1, 5)[0]
+	of := func(client, storm string) []any {
 		t.Helper()
-		figure, ok := table[client][trouble]
+		success, requests, ok := strings.Cut(table[client][storm], ", ")
 		if !ok {
-			t.Fatalf("the README has no figure of %s, %s", client, trouble)
+			t.Fatalf("the README has no figures of %s, %s", client, storm)
 		}
-		return strings.Trim(figure, "*")
+		return []any{success + " %", requests}
 	}
-	const outage, hangs, overload = "all fail for 10 s", "one of four hangs", "overload"
+	const outage, overload = "all fail for 3 s", "overload"
 	wantFigures(t, "README.md", []pageFigures{
-		{"requests for each call", []any{of(requests, "stagger", outage)}},
-		{"`retryThrottling`", []any{of(requests, "gRPC", outage), of(requests, "gRPC, throttled 100/1", outage)}},
-		{"hangs", []any{of(success, "stagger", hangs) + " %", of(success, "gRPC", hangs) + " %"}},
-		{"overload", []any{of(success, "no retries", overload) + " %", of(success, "failsafe-go", overload) + " %"}},
-		{"With stagger", []any{of(success, "stagger", overload) + " %"}},
+		{"all servers fail for 3 s", of("stagger", outage)},
+		{"With gRPC's own retries", of("gRPC", outage)},
+		{"In an overload", of("stagger", overload)},
+		{"The attempt timeouts of go-grpc-middleware", of("go-grpc-middleware", overload)[:1]},
+		{"and failsafe-go bring success", of("failsafe-go", overload)[:1]},
 		{"checks", []any{len(decision.Checks())}},
 	})
 	if page := read(t, "docs/evidence/histories.md"); !strings.Contains(page, "\n| stagger, the policy names `Range` | 200 | 0 | ") {
@@ -627,25 +626,43 @@ func TestPages_Promises(t *testing.T) {
 	}
 }
 
-// Where a peer wins in the README's tables, its figure is bold, and the list of what stagger does worse has the trouble.
+// Where another client succeeds more often in the README's table, or as often with fewer requests, the README says so below it.
+func TestPages_PeersWinReadme(t *testing.T) {
+	t.Parallel()
+	_, below, _ := strings.Cut(read(t, "README.md"), "\n<!-- /storms -->\n")
+	table := stormTables(t, "README.md", "storms", 1, 5)[0]
+	for client, row := range table {
+		for storm, cell := range row {
+			success, requests, _ := strings.Cut(cell, ", ")
+			own, ownRequests, _ := strings.Cut(table["stagger"][storm], ", ")
+			saves := number(t, success) > number(t, own)+0.95
+			fewer := number(t, requests) < number(t, ownRequests)-0.015 && number(t, success) > number(t, own)-0.95
+			if (saves || fewer) && !strings.Contains(below, "*"+storm+"*") {
+				t.Errorf("README.md does not say below its table that others win when *%s*: %s has %s, stagger %s", storm, client, cell, table["stagger"][storm])
+			}
+		}
+	}
+}
+
+// Where a peer wins in the tables of all clients, its figure is bold, and the list of what stagger does worse has the storm.
 func TestPages_PeersWin(t *testing.T) {
 	t.Parallel()
 	_, worse, _ := strings.Cut(read(t, "docs/evidence/README.md"), "\n## What stagger does worse than a peer\n")
 	bold := 0
-	for i, table := range readmeTables(t) {
+	for i, table := range stormTables(t, "docs/evidence/storms.md", "all clients", 2, 10) {
 		for client, row := range table {
-			for trouble, cell := range row {
-				figure, own := number(t, cell), number(t, table["stagger"][trouble])
+			for storm, cell := range row {
+				figure, own := number(t, cell), number(t, table["stagger"][storm])
 				wins := client != "no retries" && (i == 0 && figure > own+0.95 || i == 1 && figure < own-0.015)
 				if wins != strings.HasPrefix(cell, "**") {
-					t.Errorf("%s, %s: %s; stagger has %v: a peer's figure must be bold where it is better, and only there", client, trouble, cell, own)
+					t.Errorf("%s, %s: %s; stagger has %v: a peer's figure must be bold where it is better, and only there", client, storm, cell, own)
 				}
 				if !wins {
 					continue
 				}
 				bold++
-				if !strings.Contains(worse, "*"+trouble+"*") {
-					t.Errorf("docs/evidence/README.md does not list *%s*, where %s is better", trouble, client)
+				if !strings.Contains(worse, "*"+storm+"*") {
+					t.Errorf("docs/evidence/README.md does not list *%s*, where %s is better", storm, client)
 				}
 			}
 		}
@@ -660,11 +677,11 @@ func number(t *testing.T, cell string) float64 {
 	return testkit.Must(strconv.ParseFloat(strings.Trim(cell, "*"), 64))(t)
 }
 
-// readmeTables are the README's tables of success and of requests, by client and trouble.
-func readmeTables(t *testing.T) (tables []map[string]map[string]string) {
+// stormTables are the tables between marks of a page, by client and storm.
+func stormTables(t *testing.T, path, mark string, count, clients int) (tables []map[string]map[string]string) {
 	t.Helper()
-	_, marked, _ := strings.Cut(read(t, "README.md"), "\n<!-- storms -->\n")
-	marked, _, _ = strings.Cut(marked, "\n<!-- /storms -->\n")
+	_, marked, _ := strings.Cut(read(t, path), "\n<!-- "+mark+" -->\n")
+	marked, _, _ = strings.Cut(marked, "\n<!-- /"+mark+" -->\n")
 	for _, text := range strings.Split(marked, ":\n\n")[1:] {
 		table, columns := map[string]map[string]string{}, []string(nil)
 		for line := range strings.Lines(text) {
@@ -682,13 +699,13 @@ func readmeTables(t *testing.T) (tables []map[string]map[string]string) {
 		}
 		tables = append(tables, table)
 	}
-	if len(tables) != 2 || len(tables[0]) != 10 || len(tables[1]) != 10 {
-		t.Fatalf("the README's tables are %v; want two of ten clients", tables)
+	if len(tables) != count || slices.ContainsFunc(tables, func(table map[string]map[string]string) bool { return len(table) != clients }) {
+		t.Fatalf("%s: the tables are %v; want %d of %d clients", path, tables, count, clients)
 	}
 	return tables
 }
 
-// The README's table of random troubles has the figures of docs/evidence/search.md, those of its peer and of chance as well.
+// The tables of docs/evidence/search.md have the figures of lab/search, those of a peer and of the noise as well.
 func TestPages_Search(t *testing.T) {
 	t.Parallel()
 	page := read(t, "lab/search/results.md")
@@ -707,7 +724,7 @@ func TestPages_Search(t *testing.T) {
 	_, all, _ := strings.Cut(page, "\nharm in ")
 	all, _, _ = strings.Cut(all, " scenarios")
 	lines := []string{
-		fmt.Sprintf("%% of %s troubles | %s | %s | %s |", all, chance[harm], throttled[harm], own[harm]),
+		fmt.Sprintf("%% of %s scenarios | %s | %s | %s |", all, chance[harm], throttled[harm], own[harm]),
 		fmt.Sprintf("points | %s | %s | %s |", chance[gain], throttled[gain], own[gain]),
 		fmt.Sprintf("on average | | %s | %s |", throttled[lost], own[lost]),
 	}
@@ -719,13 +736,13 @@ func TestPages_Search(t *testing.T) {
 		cells := row(first)
 		lines = append(lines, fmt.Sprintf(says, cells[0]), fmt.Sprintf(" | %s | %s | %s |", part(cells[2]), part(cells[3]), part(cells[6])))
 	}
-	readme := strings.ReplaceAll(read(t, "README.md"), "**", "")
+	evidence := read(t, "docs/evidence/search.md")
+	plain := strings.ReplaceAll(evidence, "**", "")
 	for _, want := range lines {
-		if !strings.Contains(readme, want) {
-			t.Errorf("README.md lacks %q, which lab/search/results.md has", want)
+		if !strings.Contains(plain, want) {
+			t.Errorf("docs/evidence/search.md lacks %q, which lab/search/results.md has", want)
 		}
 	}
-	evidence := read(t, "docs/evidence/search.md")
 	wantFigures(t, "docs/evidence/search.md", []pageFigures{{"chance", []any{own[harm] + " %", chance[harm]}}})
 	for _, player := range []string{"default", "gRPC throttled"} {
 		_, cut, _ := strings.Cut(evidence, "\n| "+player+" | ")

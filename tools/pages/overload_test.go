@@ -23,8 +23,6 @@ func TestOverloadPage_Numbers(t *testing.T) {
 	if b.Refund != 2 || b.SlowCost != b.Size || evidence.CallPart != 4 || evidence.MostSlow*5 != evidence.Remembered {
 		t.Errorf("a bucket of %+v, %d of %d: words such as twice, whole, fifth and quarter must be others", b, evidence.MostSlow, evidence.Remembered)
 	}
-	const busy, quiet, fleet, added, size = 100, 20, 100, 0.5, 20 // calls a second, processes, and the numbers of two remedies
-	successes, window := budget.Window.Seconds(), budget.Window.Seconds()
 	wantFigures(t, "docs/overload.md", []pageFigures{
 		{"retry budget", []any{b.Size}},
 		{"successful call", []any{b.PerSuccess}},
@@ -33,21 +31,18 @@ func TestOverloadPage_Numbers(t *testing.T) {
 		{"slow one", []any{evidence.MostSlow, evidence.Remembered}},
 		{"very slow", []any{evidence.Remembered}},
 		{"Time alone", []any{budget.RefillTime.Minutes()}},
-		{"busy client", []any{window}},
+		{"busy client", []any{budget.Window.Seconds()}},
 		{"a fifth", []any{evidence.Remembered}},
 		{"parallel", []any{fmt.Sprint(evidence.Enough, "th")}},
 		{"an overload", []any{evidence.MostSlow, evidence.Remembered}},
 		{"pay for themselves", []any{100 / b.Refund}},
 		{"a blip", []any{b.Refund}},
-		{"quiet client", []any{b.Size, b.RefundSize, busy, busy * successes * b.PerSuccess}},
-		{"each process", []any{budget.RefillTime.Seconds() / b.Size}},
-		{"`perSuccess", []any{added, quiet, quiet * successes * added, quiet * successes * b.PerSuccess}},
-		{"quiet processes", []any{size, "2,000", fleet * b.Size}},
+		{"an outage", []any{budget.AllFail, budget.Probe.Seconds()}},
 	})
 	picture := read(t, "docs/diagrams/budget.svg")
 	for _, want := range []string{
 		fmt.Sprintf("The bucket holds %v retries.", b.Size), fmt.Sprintf("fill it up to %v.", b.RefundSize),
-		fmt.Sprintf("adds one retry in %v s</text>", budget.RefillTime.Seconds()/b.Size),
+		fmt.Sprintf("After %d failures in a row, retries wait", budget.AllFail), fmt.Sprintf(">after %d failures in a row,</text>", budget.AllFail),
 		fmt.Sprintf(">%v</text>", b.Size), fmt.Sprintf(">%v</text>", b.RefundSize),
 	} {
 		if !strings.Contains(picture, want) {

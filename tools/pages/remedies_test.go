@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,11 +56,12 @@ func orderPolicy(method, retry, entry string) string {
 }
 
 // outcome is how the calls of a day end: those of GetOrder that succeed, the time that 99 % of all stay under, and why most of those that
-// fail got no other attempt.
+// fail got no other attempt. requests are those for each call.
 type outcome struct {
-	success float64
-	p99     time.Duration
-	reason  policy.Reason
+	success  float64
+	requests float64
+	p99      time.Duration
+	reason   policy.Reason
 }
 
 func (d day) play(t *testing.T) outcome {
@@ -88,7 +90,7 @@ phases:
 		cmp.Or(d.faults, "{service: orders, backends: [0], hang: true}"))
 	s := testkit.Must(sim.Parse("day.yaml", []byte(scenario), func(string) ([]byte, error) { return []byte(d.policy()), nil }))(t)
 	fleet := testkit.Must(s.Run(t.Context(), sim.Options{}))(t).Runs[0].Fleets[0]
-	o := outcome{success: fleet.Success, p99: fleet.P99}
+	o := outcome{success: fleet.Success, requests: fleet.PerCall, p99: fleet.P99}
 	if d.stock != "" {
 		o.success = fleet.ByCall[0].Success
 	}
@@ -121,12 +123,7 @@ func TestOverloadPage_Remedies(t *testing.T) {
 			stock:  "perAttemptTimeout: 0.4s",
 			faults: "{service: orders, method: " + checkStock + ", down: true}, {service: orders, backends: [0], hang: true}",
 		}
-		fleet = day{rate: 500, clients: 100, faults: "{service: orders, down: true}", length: "0.3s"}
 	)
-	budget := func(d *day, bucket string) {
-		d.file = "budgets: [{name: orders, bucket: {" + bucket + "}}]\n"
-		d.retry = "perAttemptTimeout: 0.4s, budget: orders"
-	}
 	for _, row := range []struct {
 		remedy string // as its row begins
 		day    day
@@ -149,13 +146,11 @@ func TestOverloadPage_Remedies(t *testing.T) {
 			func(d *day) { d.retry = "perAttemptTimeout: 0.6s" },
 		},
 		{"Give the calls a longer deadline", near, policy.ReasonSlowEverywhere, func(d *day) { d.deadline = "2s" }},
-		{"Send retries to [another backend]", half, policy.ReasonBudgetExhausted, func(d *day) { d.file = elsewhere }},
-		{"Set `perSuccess: 0.5`", half, policy.ReasonBudgetExhausted, func(d *day) { budget(d, "perSuccess: 0.5") }},
+		{"Send retries to [another backend]", half, policy.ReasonDeadlineExceeded, func(d *day) { d.file = elsewhere }},
 		{"Give that method a budget of its own", stock, policy.ReasonBudgetExhausted, func(d *day) {
 			d.file = "budgets: [{name: stock, bucket: {}}]\n"
 			d.stock = "perAttemptTimeout: 0.4s, budget: stock"
 		}},
-		{"Set `size: 20`", fleet, policy.ReasonBudgetExhausted, func(d *day) { budget(d, "size: 20") }},
 	} {
 		before := row.day.play(t)
 		row.apply(&row.day)
@@ -169,6 +164,27 @@ func TestOverloadPage_Remedies(t *testing.T) {
 		}
 		if before.reason != row.reason {
 			t.Errorf("%s: without it, most calls that fail have the reason %q; want %q", row.remedy, before.reason, row.reason)
+		}
+	}
+}
+
+// Budgets of other clients are recipes of docs/overload.md: each row of its table has a bucket, which is played.
+func TestOverloadPage_OtherBudgets(t *testing.T) {
+	t.Parallel()
+	const aBudget = `\| (.+) \| ` + "`bucket: {(.+)}`" + ` \| ([0-9.]+) \| ([0-9.]+) \|`
+	page := read(t, "docs/overload.md")
+	_, table, found := strings.Cut(page, "| budget | as a policy has it |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := regexp.MustCompile(aBudget).FindAllStringSubmatch(table, -1)
+	if !found || len(rows) != 3 {
+		t.Fatalf("the table has %d rows; want 3", len(rows))
+	}
+	for _, row := range rows {
+		d := day{faults: "{service: orders, flaky: 0.3}", length: "60s", retry: "budget: orders"}
+		d.file = "budgets: [{name: orders, bucket: {" + row[2] + "}}]\n"
+		got := d.play(t)
+		if want := fmt.Sprintf("%.1f, %.2f", 100*got.success, got.requests); row[3]+", "+row[4] != want {
+			t.Errorf("%s: docs/overload.md has %s, %s; played, it is %s", row[1], row[3], row[4], want)
 		}
 	}
 }

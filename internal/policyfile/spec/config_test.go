@@ -66,6 +66,12 @@ func TestNewSetRefuses(t *testing.T) {
 		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 2: must be more than 0 and less than 1, such as 0.95", func(c *spec.Config, _ *spec.Retry) {
 			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &spec.Hedge{MaxAttempts: 2, Quantile: 2, Budget: "b"}
 		}},
+		{"methodConfig[0].retryPolicy.maxConnectionWait: -1ns: must be at least 0s, with which calls don't wait", func(c *spec.Config, _ *spec.Retry) {
+			c.Methods[0].MaxConnectionWait = new(time.Duration(-1))
+		}},
+		{"methodConfig[0].retryPolicy: is required by maxPushback and maxConnectionWait, which limit extra attempts", func(c *spec.Config, _ *spec.Retry) {
+			c.Methods[0].Retry, c.Methods[0].MaxConnectionWait = nil, new(time.Duration(0))
+		}},
 		{"methodConfig[0].retryPolicy: is required by maxPushback and maxConnectionWait, which limit extra attempts", func(c *spec.Config, _ *spec.Retry) {
 			c.Methods[0].Retry, c.Methods[0].MaxPushback = nil, 1
 		}},

@@ -38,8 +38,10 @@ type Policy struct {
 	Hedge *Hedge // not together with Retry
 
 	// Limits of extra attempts, so only with Retry or Hedge; in a file they are keys of retryPolicy and hedgingPolicy.
-	MaxPushback       time.Duration // 0: 300 s
-	MaxConnectionWait time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
+	MaxPushback time.Duration // 0: 300 s
+	// MaxConnectionWait is how long a call waits before an extra attempt: for a channel that cannot connect, or, while all attempts fail, for an
+	// answer. nil: 3 s; 0: it doesn't wait.
+	MaxConnectionWait *time.Duration
 }
 
 // Clone returns a deep copy with sorted codes, so that the author's values can't change a policy afterwards.
@@ -47,6 +49,7 @@ func (s Policy) Clone() Policy {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestMessageBytes = cloned(s.MaxRequestMessageBytes)
 	s.MaxResponseMessageBytes = cloned(s.MaxResponseMessageBytes)
+	s.MaxConnectionWait = cloned(s.MaxConnectionWait)
 	s.Hedge = cloned(s.Hedge)
 	if s.Hedge != nil {
 		s.Hedge.NonFatalStatusCodes = sorted(s.Hedge.NonFatalStatusCodes)
@@ -120,11 +123,13 @@ func checkLimits(report *document.Report, prefix string, s Policy) {
 	switch {
 	case s.Hedge != nil:
 		in = prefix + "hedgingPolicy"
-	case s.Retry == nil && cmp.Or(s.MaxPushback, s.MaxConnectionWait) != 0:
+	case s.Retry == nil && (s.MaxPushback != 0 || s.MaxConnectionWait != nil):
 		report.Errorf(in, nil, "is required by maxPushback and maxConnectionWait, which limit extra attempts")
 	}
 	checkPositive(report, in+".maxPushback", s.MaxPushback)
-	checkPositive(report, in+".maxConnectionWait", s.MaxConnectionWait)
+	if wait := s.MaxConnectionWait; wait != nil && *wait < 0 {
+		report.Errorf(in+".maxConnectionWait", *wait, "must be at least 0s, with which calls don't wait")
+	}
 }
 
 func checkBytes(report *document.Report, field string, n *int) {

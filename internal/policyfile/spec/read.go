@@ -199,6 +199,7 @@ func (r *Retry) read(f *document.Fields, path string) {
 	readBackoff(f, &r.Backoff)
 	r.RetryableStatusCodes = readCodes(f, "retryableStatusCodes")
 	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
+	f.Duration("messageTimeout", &r.MessageTimeout)
 	document.Word(f, "onAttemptTimeout", &r.OnAttemptTimeout, attemptTimeouts...)
 	readBudgetName(f, &r.Budget)
 	f.List("perCode", func(item string, n *document.Node) {
@@ -268,7 +269,7 @@ func (h *Hedge) read(f *document.Fields) {
 // readLimits reads the limits of extra attempts.
 func (s *Policy) readLimits(f *document.Fields) {
 	f.Duration("maxPushback", &s.MaxPushback)
-	f.Duration("maxConnectionWait", &s.MaxConnectionWait)
+	document.Optional("maxConnectionWait", &s.MaxConnectionWait, f, (*document.Fields).Duration)
 }
 
 func readBudgetName(f *document.Fields, to *string) {

@@ -21,6 +21,7 @@ type Retry struct {
 	RetryableStatusCodes []codes.Code // at least one; UNAVAILABLE includes cut streams, which gRPC reports as INTERNAL
 	PerCode              []Code
 	PerAttemptTimeout    time.Duration // 0: none
+	MessageTimeout       time.Duration // of a server stream that is silent; 0: none
 	Budget               string        // a name of Config.Budgets; "" is the default budget, NONE no limit
 	// OnAttemptTimeout says what happens after PerAttemptTimeout. With "HEDGE" or "" the slow attempt and the next one run in
 	// parallel, and the first success wins. With "RETRY" the slow one is cancelled when the next is sent.
@@ -51,6 +52,11 @@ func checkRetry(report *document.Report, prefix string, r Retry) {
 	checkBackoff(report, prefix, r.Backoff)
 	checkCodes(report, prefix+"retryableStatusCodes", r.RetryableStatusCodes)
 	checkPositive(report, report.Either(prefix+"perAttemptTimeout", prefix+"perAttemptRecvTimeout"), r.PerAttemptTimeout)
+	checkPositive(report, prefix+"messageTimeout", r.MessageTimeout)
+	if r.MessageTimeout > 0 && r.MessageTimeout <= r.PerAttemptTimeout {
+		report.Errorf(prefix+"messageTimeout", r.MessageTimeout, "must be more than perAttemptTimeout, %s: a slow attempt is not yet a silent one",
+			document.FormatDuration(r.PerAttemptTimeout))
+	}
 	seen := map[codes.Code]bool{}
 	for i, c := range r.PerCode {
 		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, c, seen)

@@ -61,7 +61,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	lone := timeout
 	lone.Timeout, lone.Idempotency = 0, "NONE"
 	patient, failing, waiting := endless, endless, endless
-	patient.MaxConnectionWait = 300 * ms
+	patient.MaxConnectionWait = new(300 * ms)
 	failing.WaitForReady, waiting.WaitForReady = new(false), new(true)
 	type question = explain.Question
 	for name, row := range map[string]struct {
@@ -243,7 +243,7 @@ func TestExplainFlags(t *testing.T) {
 			"no attempt ever gets a response, and 3 of the method's last 10 responses were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: not_proven_fast (1 attempt).\n",
 		}},
 		{[]string{method}, []string{
-			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a successful call adds 0.1; ", "an attempt after a slow one 4, or 1 if ",
+			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a successful call adds 0.1; ", "an attempt after a slow one 4, or 1 if a later one was answered", "after 5 failed attempts in a row, retries wait for an answer",
 			"  slow      a response is slow if it took over ", ", and very slow if also over a quarter of the call's time to the deadline\n" +
 				"            another attempt replaces a slow one only while at most 2 of the method's last 10 responses were slow; of fewer, at most a fifth\n" +
 				"            while all of the method's last 10 responses were very slow, nothing is retried",

@@ -1153,20 +1153,23 @@ type RetryPolicy struct {
 	// stagger. Whether a call that serves a retry of an upstream caller (grpc-previous-rpc-attempts in the incoming
 	// metadata) may be retried itself.
 	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
-	// stagger. How long an extra attempt waits for a channel that can't connect. The call counts as
+	// stagger. How long an extra attempt waits for a channel that can't connect, or, while all attempts fail, for an answer. The call counts as
 	// a waiting one, and stops waiting when an attempt would be too short before the deadline. Then it
-	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
-	// their wait, but at most this time and half of the time to their deadlines. Calls don't wait
-	// if waitForReady is set, here or in the call's options, and they wait only in the first 5s of an outage. A call made inside of an incoming one waits for at most three
-	// quarters of the time to its deadline. More than 0, 3s when absent.
+	// ends with the last error. Calls wait only in the first 5s of an outage. A call made inside of an incoming one waits for at most
+	// three quarters of the time to its deadline. With 0s, or waitForReady: false, calls don't wait; with waitForReady: true, gRPC waits
+	// for the connection. 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
 	FirstRetry FirstRetry `protobuf:"varint,1014,opt,name=first_retry,json=firstRetry,proto3,enum=stagger.policy.v1.FirstRetry" json:"first_retry,omitempty"`
 	// gRPC's C-core and Java read it: perAttemptTimeout with onAttemptTimeout RETRY, unless that says otherwise. More than 0.
 	// Not together with perAttemptTimeout.
 	PerAttemptRecvTimeout *durationpb.Duration `protobuf:"bytes,1015,opt,name=per_attempt_recv_timeout,json=perAttemptRecvTimeout,proto3" json:"per_attempt_recv_timeout,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// stagger. The longest time that a server stream may be silent while the application waits for headers or a message, once the request is
+	// sent. Then the stream counts as cut with UNAVAILABLE: it resumes, is retried before its first message, or ends. It also applies to
+	// methods that aren't idempotent, which end. More than perAttemptTimeout. Choose three of the server's heartbeats. Absent: no limit.
+	MessageTimeout *durationpb.Duration `protobuf:"bytes,1016,opt,name=message_timeout,json=messageTimeout,proto3" json:"message_timeout,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RetryPolicy) Reset() {
@@ -1307,6 +1310,13 @@ func (x *RetryPolicy) GetFirstRetry() FirstRetry {
 func (x *RetryPolicy) GetPerAttemptRecvTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.PerAttemptRecvTimeout
+	}
+	return nil
+}
+
+func (x *RetryPolicy) GetMessageTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.MessageTimeout
 	}
 	return nil
 }
@@ -1887,7 +1897,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xe6\a\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xab\b\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -1906,7 +1916,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\x12?\n" +
 	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
 	"firstRetry\x12S\n" +
-	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeout\"\xe0\x03\n" +
+	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeout\x12C\n" +
+	"\x0fmessage_timeout\x18\xf8\a \x01(\v2\x19.google.protobuf.DurationR\x0emessageTimeout\"\xe0\x03\n" +
 	"\n" +
 	"CodePolicy\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12&\n" +
@@ -2094,26 +2105,27 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	23, // 27: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
 	7,  // 28: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
 	23, // 29: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	9,  // 30: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	23, // 31: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	23, // 32: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	4,  // 33: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	5,  // 34: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	23, // 35: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	9,  // 36: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	17, // 37: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	23, // 38: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	23, // 39: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	23, // 40: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	23, // 41: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	8,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	20, // 43: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
-	18, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	45, // [45:45] is the sub-list for method output_type
-	45, // [45:45] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	23, // 30: stagger.policy.v1.RetryPolicy.message_timeout:type_name -> google.protobuf.Duration
+	9,  // 31: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	23, // 32: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 33: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	4,  // 34: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 35: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	23, // 36: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	9,  // 37: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	17, // 38: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	23, // 39: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	23, // 40: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	23, // 41: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	23, // 42: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	8,  // 43: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	20, // 44: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
+	18, // 45: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }

@@ -1,0 +1,105 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policyfile/codename"
+	"github.com/stagger-go/stagger/internal/policyfile/document"
+)
+
+// outageQuiet is the time without a call that begins or ends to wait for an answer, after which an outage is over.
+const outageQuiet = 5 * time.Second
+
+// outages has the outages in which calls wait for an answer, by target.
+type outages struct {
+	mu      sync.Mutex // guards all below
+	targets map[string]*outage
+}
+
+// outage counts the calls that have waited for an answer.
+type outage struct {
+	since         time.Time
+	ended         time.Time // when the first of these calls had succeeded
+	waited, saved int
+	quiet         *time.Timer
+}
+
+// waits logs the first call of an outage that waits for an answer.
+func (l *logger) waits(ctx context.Context, e interceptor.Event) {
+	l.outages.mu.Lock()
+	o, begins := l.outages.find(e.Target, l.endOutage)
+	l.outages.mu.Unlock()
+	if !begins {
+		return
+	}
+	fields := []any{"target", e.Target, "since", o.since.Format(time.RFC3339), "method", e.Method, "code", codename.Of(e.Code)}
+	if e.Err != nil {
+		fields = append(fields, "error", document.Bounded(e.Err.Error(), longestRetried))
+	}
+	l.write(ctx, slog.LevelWarn, "stagger: all attempts fail, so retries wait for an answer", fields...)
+}
+
+// find returns the outage of a target, and whether it begins now. It ends, and end is called, when no call has begun or ended to wait for
+// some time. s.mu must be held.
+func (s *outages) find(target string, end func(target string)) (o *outage, begins bool) {
+	if s.targets == nil {
+		s.targets = map[string]*outage{}
+	}
+	if s.targets[target] == nil && len(s.targets) >= maxTopics {
+		target = "other"
+	}
+	o = s.targets[target]
+	if o != nil {
+		o.quiet.Reset(outageQuiet)
+		return o, false
+	}
+	o = &outage{since: time.Now()}
+	o.quiet = time.AfterFunc(outageQuiet, func() { end(target) })
+	s.targets[target] = o
+	return o, true
+}
+
+// hasWaited counts a call that has waited for an answer.
+func (l *logger) hasWaited(e interceptor.Event) {
+	l.outages.mu.Lock()
+	defer l.outages.mu.Unlock()
+	o, _ := l.outages.find(e.Target, l.endOutage)
+	o.waited++
+	if e.Code != codes.OK {
+		return
+	}
+	o.saved++
+	if o.ended.IsZero() {
+		o.ended = time.Now()
+	}
+}
+
+// endOutage logs what has become of the calls that waited.
+func (l *logger) endOutage(target string) {
+	s := &l.outages
+	s.mu.Lock()
+	o := s.targets[target]
+	if o.waited == 0 { // they wait still
+		o.quiet.Reset(outageQuiet)
+		s.mu.Unlock()
+		return
+	}
+	delete(s.targets, target)
+	s.mu.Unlock()
+	fields := []any{"target", target, "since", o.since.Format(time.RFC3339), "calls", o.waited, "saved", o.saved}
+	if o.saved == 0 {
+		l.write(context.Background(), slog.LevelWarn, "stagger: calls have waited for an answer in vain", fields...)
+		return
+	}
+	lasted := o.ended.Sub(o.since).Round(time.Millisecond)
+	l.write(context.Background(), slog.LevelInfo, "stagger: calls that waited for an answer are back", append(fields, "lasted", lasted.String())...)
+}
