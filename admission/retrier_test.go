@@ -147,7 +147,7 @@ func TestAdmission(t *testing.T) {
 				if !refused || status.Code(err) != codes.ResourceExhausted || e == nil || e.Attempts != 0 || finished != 1 {
 					t.Errorf("%+v (finished %d times); want RESOURCE_EXHAUSTED, overloaded, 0 attempts, finished once", err, finished)
 				}
-				if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonOverloaded || s.calls[0].Attempt != 0 || s.calls[0].Code != codes.ResourceExhausted {
+				if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonOverloaded || s.calls[0].Attempts != 0 || s.calls[0].Code != codes.ResourceExhausted {
 					t.Errorf("observers are told of %+v; want one call, overloaded, 0 attempts", s.calls)
 				}
 				if got := s.retrier.State().Admission[0]; got.Running != 3 || got.Refused != 1 {

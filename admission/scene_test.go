@@ -52,18 +52,21 @@ func parse(tb testing.TB, settings string) *policy.Set {
 type journal struct {
 	mu        sync.Mutex // guards all
 	decisions []interceptor.Event
-	calls     []interceptor.Event
+	calls     []interceptor.CallEnd
 }
 
 func (j *journal) observer() interceptor.Observer {
-	add := func(list *[]interceptor.Event) func(context.Context, interceptor.Event) {
-		return func(_ context.Context, e interceptor.Event) {
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			*list = append(*list, e)
-		}
+	return interceptor.Observer{
+		Decision:   func(_ context.Context, e interceptor.Event) { add(j, &j.decisions, e) },
+		CallEnd:    func(_ context.Context, e interceptor.CallEnd) { add(j, &j.calls, e) },
+		Diagnostic: func(policy.Diagnostic) {},
 	}
-	return interceptor.Observer{Decision: add(&j.decisions), CallEnd: add(&j.calls), Diagnostic: func(policy.Diagnostic) {}}
+}
+
+func add[E any](j *journal, list *[]E, e E) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	*list = append(*list, e)
 }
 
 // scene is a client of one Retrier and its server.

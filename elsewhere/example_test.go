@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/elsewhere"
+	_ "github.com/stagger-go/stagger/elsewhere" // a program that only names the policy in its file imports it so
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -39,7 +40,7 @@ methodConfig:
 
 	servers[0].On("*", testserver.Fail(codes.Unavailable)) // two of three work
 	for range 100 {
-		if err := conn.Invoke(context.Background(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+		if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			panic(err)
 		}
 	}
@@ -67,7 +68,7 @@ methodConfig:
 
 	servers[0].On("*", testserver.Fail(codes.Unavailable)) // two of three work
 	for range 100 {
-		if err := conn.Invoke(context.Background(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+		if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			panic(err)
 		}
 	}
@@ -90,7 +91,7 @@ func ExampleNewContext() {
 
 	servers[0].On("*", testserver.Fail(codes.Unavailable)) // two of three work
 	for range 100 {
-		if err := conn.Invoke(context.Background(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+		if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			panic(err)
 		}
 	}
@@ -113,7 +114,7 @@ func dialThree(options ...grpc.DialOption) (_ *grpc.ClientConn, servers []*tests
 	}
 	for _, s := range servers {
 		for s.Count("*") == 0 {
-			if err := conn.Invoke(context.Background(), create, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+			if err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 				panic(err)
 			}
 		}

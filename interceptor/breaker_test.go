@@ -101,7 +101,7 @@ func TestBreaker_RefusesFirst(t *testing.T) {
 				if status.Code(err) != codes.Unavailable || !errors.Is(err, errFuse) || e == nil || e.Reason != policy.ReasonBreakerOpen || e.Attempts != 0 {
 					t.Errorf("%+v; want UNAVAILABLE, with the breaker's error, after no attempt", err)
 				}
-				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempt != 0 || len(s.attempts) != 0 ||
+				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempts != 0 || len(s.attempts) != 0 ||
 					budget.ok+budget.bad != 0 {
 					t.Errorf("%d requests, finished %d times, calls %+v and %d attempts told of, the budget %d times",
 						s.Count(get), finished, s.calls, len(s.attempts), budget.ok+budget.bad)

@@ -67,7 +67,7 @@ func (m *meddler) observer() interceptor.Observer {
 		Attempt:    func(context.Context, interceptor.Event) { m.meddle("Attempt") },
 		Decision:   func(context.Context, interceptor.Event) { m.meddle("Decision") },
 		Sent:       func(context.Context, interceptor.Event) { m.meddle("Sent") },
-		CallEnd:    func(context.Context, interceptor.Event) { m.meddle("Call") },
+		CallEnd:    func(context.Context, interceptor.CallEnd) { m.meddle("Call") },
 		Reload:     func(*policy.Set, []string, error) { m.meddle("Reload") },
 		ModeChange: func(_, _ interceptor.ModeSwitch) { m.meddle("Mode") },
 		Diagnostic: func(d policy.Diagnostic) { m.meddle("Diagnostic " + strings.SplitN(d.Message, ",", 2)[0]) },

@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/interceptor"
@@ -232,28 +230,4 @@ func TestDefault_FirstCallHangs(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A server is down for two attempts of a call.
-func ExampleDefault() {
-	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
-		Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}, // generated code: orderspb.OrderService_GetOrder_FullMethodName
-	}, quiet, interceptor.WithObserver(interceptor.Observer{Attempt: func(_ context.Context, e interceptor.Event) {
-		fmt.Printf("attempt %d: %v\n", e.Attempt, e.Code)
-	}}))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	conn, end := dial(2, retrier.DialOptions()...) // grpc.NewClient(target, retrier.DialOptions()...)
-	defer end()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
-	fmt.Println("the call:", err)
-	// Output:
-	// attempt 1: Unavailable
-	// attempt 2: Unavailable
-	// attempt 3: OK
-	// the call: <nil>
 }

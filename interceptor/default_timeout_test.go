@@ -152,7 +152,7 @@ func TestDefaultTimeout_Refusal(t *testing.T) {
 				var told []policy.Reason
 				r := mustNew(t, mustParse(t, file), quiet, interceptor.WithObserver(interceptor.Observer{
 					Decision: func(_ context.Context, e interceptor.Event) { told = append(told, e.Reason) },
-					CallEnd:  func(_ context.Context, e interceptor.Event) { told = append(told, e.Reason) },
+					CallEnd:  func(_ context.Context, e interceptor.CallEnd) { told = append(told, e.Reason) },
 				}))
 				server := testserver.Start(t)
 				server.On("*", testserver.Hang())

@@ -56,7 +56,7 @@ func TestDescriptors_Warnings(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
 	mustNew(t, mustSet(t, config(plain())), withJournal(j), interceptor.WithDescriptors(levels(t)))
-	const want = "methodConfig: 1 method not declared idempotent" // DeleteOrder
+	const want = "methodConfig: 1 method of acme.orders.v1.OrderService isn't declared idempotent" // DeleteOrder
 	const lacks = `methodConfig[0].name[0]: "/acme.orders.v1.OrderService/GetOrder": matches nothing: the service has no such method`
 	if len(j.notes) != 1 || !strings.HasPrefix(j.notes[0], want) || len(j.warnings) != 1 || j.warnings[0] != lacks {
 		t.Errorf("notes %q, warnings %q; want one note, %s, and one warning, %s", j.notes, j.warnings, want, lacks)

@@ -219,7 +219,7 @@ func TestDo_Target(t *testing.T) {
 		}}}))(t)
 		var seen []string
 		r := testkit.Must(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{
-			CallEnd: func(_ context.Context, e interceptor.Event) { seen = append(seen, e.Target) },
+			CallEnd: func(_ context.Context, e interceptor.CallEnd) { seen = append(seen, e.Target) },
 		})))(t)
 		retries := func(method string, opts ...grpc.CallOption) (n int) {
 			for range 20 {

@@ -40,7 +40,7 @@ type Observer struct {
 	// Sent is called when an extra attempt is sent, with the decision that has allowed it. The call may end before that.
 	Sent func(context.Context, Event)
 	// CallEnd is called at the end of every call. The context is still valid, unless the caller or a deadline has ended it.
-	CallEnd func(context.Context, Event)
+	CallEnd func(context.Context, CallEnd)
 	// Reload is called for every change of the policies. If the Retrier refuses a change, err says why, and the old policies stay in use.
 	// The set is nil if the file could not be read or is invalid. Changes are texts such as "maxAttempts of GetOrder 3 → 2": first of the
 	// file's hash, then of each setting. It runs in the goroutine that reloads.
@@ -69,38 +69,55 @@ type Event struct {
 	Mode         policy.Mode // of the call, not only of its policy
 	StaticMethod bool        // the call has grpc.StaticMethod, as in generated code
 
-	// The result: of an attempt in Attempt, Decision and Sent, of the call in CallEnd.
-	Attempt int           // the attempt's number, 1 for the first; in CallEnd, the number of attempts sent
-	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in CallEnd, the number of hedges
-	Elapsed time.Duration // in Attempt and CallEnd; in Decision and Sent after [Event.Slow], since the attempt's start
+	// The attempt's result, in Attempt, Decision and Sent.
+	Attempt int           // its number, 1 for the first
+	Hedge   bool          // in Attempt: it was sent in parallel with slow attempts
+	Elapsed time.Duration // in Attempt; in Decision and Sent after [Event.Slow], since the attempt's start
 	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
-	Err     error         // nil after OK, or if the attempt still runs; gRPC's error in Attempt, the error for the caller in CallEnd
-	// Peer is the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it. In CallEnd, it is the
-	// backend of the last attempt; nil also if the first attempt succeeded.
-	Peer net.Addr
+	Err     error         // nil after OK, or if the attempt still runs; gRPC's error in Attempt
+	Peer    net.Addr      // its backend; nil if it had no connection, or still runs and package elsewhere doesn't know it
 
 	// The decision. If WillRetry is true, another attempt follows after Delay, and Reason is retry or hedge. Otherwise Reason says why no
 	// attempt follows. In mode OBSERVE, no attempt follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after
 	// Delay. Pushback is a string for logs and metrics. Programs should use Reason.
 	WillRetry bool
 	Reason    policy.Reason
-	Delay     time.Duration // in CallEnd, the sum of the call's waits without a running attempt
-	Pushback  string        // the delay's source: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after", "verdict" (a classifier's)
-	Answers   Answers       // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
+	Delay     time.Duration
+	Pushback  string  // the delay's source: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after", "verdict" (a classifier's)
+	Answers   Answers // the responses that prevent another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
 	// ForAnswer says in Decision that all attempts at the target fail, so that the next one isn't sent after Delay, but waits for an answer to
-	// another one. Sent follows if it is sent. In CallEnd, ForAnswer says that the call has waited so.
+	// another one. Sent follows if it is sent.
 	ForAnswer bool
 
 	// SlowAttempt says in Attempt that the attempt took longer than perAttemptTimeout or the hedging delay, or, without either, than a
 	// quarter of the call's time. A stream's attempt is measured until its first message. The silence of a server stream isn't slow by a
-	// quarter of the call's time, since a watch may be quiet, nor at all with [Resume]. An attempt that no server has seen isn't slow. In
-	// CallEnd it says that one of the call's attempts was slow: if the reason is cancelled, the caller gave up on a slow service.
+	// quarter of the call's time, since a watch may be quiet, nor at all with [Resume]. An attempt that no server has seen isn't slow.
 	SlowAttempt bool
+}
 
-	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/runbook.md).
-	// It is about this call, as WillRetry is about the next attempt.
-	OuterRetry bool
+// CallEnd describes a call that has ended, for an [Observer].
+type CallEnd struct {
+	// The call, as in [Event].
+	Method       string
+	Target       string
+	Budget       string
+	Mode         policy.Mode
+	StaticMethod bool
+
+	Attempts int           // the attempts sent, hedges included
+	Hedges   int           // the attempts sent in parallel with slow ones
+	Elapsed  time.Duration // since the call's start
+	Waited   time.Duration // the part of Elapsed in which no attempt ran: backoffs, and waits for connections and answers
+	Code     codes.Code
+	Err      error         // the error that the caller gets, or nil
+	Peer     net.Addr      // the backend of the last attempt; nil if it had no connection, and if the first attempt succeeded
+	Reason   policy.Reason // why no further attempt followed
+	Answers  Answers       // the responses that prevented another attempt, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
+
+	ForAnswer   bool // the call waited for an answer to another one, as [Event.ForAnswer] says
+	SlowAttempt bool // one of its attempts was slow. If Reason is cancelled too, the caller gave up on a slow service
+	OuterRetry  bool // the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/runbook.md)
 }
 
 // Answers describes the last responses to a method's attempts, at most ten, if they prevent another attempt. The zero value means that

@@ -36,12 +36,12 @@ func (j *journal) history() string {
 	}
 	slices.SortFunc(j.attempts, func(a, b interceptor.Event) int { return a.Attempt - b.Attempt })
 	for _, e := range j.attempts {
-		if e.Hedges > 0 {
+		if e.Hedge {
 			fmt.Fprintf(&b, "%d is a hedge\n", e.Attempt)
 		}
 	}
 	for _, e := range j.calls {
-		fmt.Fprintf(&b, "%d retries, %d hedges, %s", max(e.Attempt-1-e.Hedges, 0), e.Hedges, e.Reason)
+		fmt.Fprintf(&b, "%d retries, %d hedges, %s", max(e.Attempts-1-e.Hedges, 0), e.Hedges, e.Reason)
 	}
 	return b.String()
 }
@@ -110,7 +110,7 @@ func TestEvent_StaticMethodAndBudget(t *testing.T) {
 						t.Errorf("%s, static %v: %+v", name, static, c)
 					}
 				}
-				if c := client.calls[0]; c.Attempt-1-c.Hedges != 1 {
+				if c := client.calls[0]; c.Attempts-1-c.Hedges != 1 {
 					t.Errorf("%s: %+v", name, c)
 				}
 			}
@@ -140,7 +140,11 @@ func TestEvent_CallStart(t *testing.T) {
 					tell("begins: ", e)
 					return context.WithValue(ctx, key{}, true)
 				},
-				CallEnd:  func(ctx context.Context, e interceptor.Event) { within(ctx, e); tell("ends: ", e) },
+				CallEnd: func(ctx context.Context, e interceptor.CallEnd) {
+					same := interceptor.Event{Method: e.Method, Target: e.Target}
+					within(ctx, same)
+					tell("ends: ", same)
+				},
 				Decision: within,
 			}
 			if attempts {
@@ -209,7 +213,7 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 	type worker struct{}
 	var always atomic.Int64
 	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
-	retrier.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { always.Add(1) }})
+	retrier.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.CallEnd) { always.Add(1) }})
 	unary := retrier.Unary()
 	const workers, rounds = 8, 100
 	var all sync.WaitGroup
@@ -224,10 +228,11 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 					}
 				}
 			}
-			start := tell("start ")
+			start, end := tell("start "), tell("call ")
 			o := interceptor.Observer{
 				CallStart: func(ctx context.Context, e interceptor.Event) context.Context { start(ctx, e); return ctx },
-				Attempt:   tell("attempt "), Decision: tell("decision "), CallEnd: tell("call "),
+				Attempt:   tell("attempt "), Decision: tell("decision "),
+				CallEnd: func(ctx context.Context, _ interceptor.CallEnd) { end(ctx, interceptor.Event{}) },
 			}
 			call := func() string {
 				heard = ""
@@ -313,7 +318,7 @@ func TestEvent(t *testing.T) {
 		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.WillRetry || d.Delay != 200*ms || timedOut(d) {
 			t.Errorf("second decision %+v", d)
 		}
-		if c := s.calls[0]; c.Attempt != 3 || c.Elapsed != 360*ms || c.Delay != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {
+		if c := s.calls[0]; c.Attempts != 3 || c.Elapsed != 360*ms || c.Waited != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {
 			t.Errorf("call %+v", c)
 		}
 	})

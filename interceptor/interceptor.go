@@ -13,7 +13,7 @@
 //	return grpc.NewClient("dns:///orders.example.com:443",
 //		append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
 //
-// with this retry.yaml, which package policy and docs/policy-file.md describe:
+// with this retry.yaml, which package policy and [The policy file] describe:
 //
 //	methodConfig:
 //	- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
@@ -24,30 +24,23 @@
 //	    backoffMultiplier: 2
 //	    retryableStatusCodes: [UNAVAILABLE]
 //
-// [Default] returns a Retrier without a file, for a program that needs only the usual retries.
+// [Default] returns a Retrier without a file.
 //
 // # Which calls are retried
 //
 // A call is retried if its method's policy lists the code of its failure. A call that may have taken effect is retried only if it is
-// declared idempotent: by its method's entry in the file, by its descriptor, or by [Idempotent].
-//
-// # Streams
-//
-// Streams are retried by the same rules as in gRPC. The operation that finds a failure waits for the backoff, and the other operations wait
-// for it. They also wait while observers are called, so observers must not block, and must not use the stream before CallEnd.
-// docs/streams.md has the rules.
+// declared idempotent: by its method's entry in the file, by its descriptor, or by [Idempotent]. Streams
+// are retried by the same rules as in gRPC ([Streams]).
 //
 // # Budgets
 //
 // All calls of a Retrier to a target share a budget (package budget), which pays for extra attempts. If a service is down, the budget soon
-// pays for none, so retries don't multiply the load. docs/evidence/search.md counts the random outages in which retries are worse than
-// none, with stagger and with gRPC's own retries.
+// pays for none, so retries don't multiply the load.
 //
 // # Errors and events
 //
 // A call that fails returns the server's error, with its code. The error includes an [Error], which has the number of attempts and the
-// reason why the call was not retried again. An [Observer] receives every decision. Package observe writes logs, and module otelstagger
-// writes metrics and traces.
+// reason why the call was not retried again. An [Observer] receives every decision.
 //
 // # Switching off
 //
@@ -55,37 +48,12 @@
 //
 // # Other interceptors
 //
-// Interceptors given to grpc.NewClient before a Retrier's run once per call, those after it once per attempt:
+// Interceptors given to grpc.NewClient before a Retrier's run once per call, those after it once per attempt. If another library retries on
+// the same connection, the attempts multiply: switch its retries off. See [What stagger does not handle].
 //
-//	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
-//	                                           └ attempt 2 → auth, tracing of attempts → server
-//
-// The rest of this section is for authors of interceptors. An interceptor after the Retrier should change a copy of a request, and not the
-// request itself. Every attempt of a stream, and every attempt that may run in parallel with others (after hedgingDelay or
-// perAttemptTimeout), gets the request as the application passed it. A retry of a unary call gets it as the failed attempt left it, because
-// copying each request would cost too much. Package observe/repeat finds interceptors that change requests in place.
-//
-// An interceptor after the Retrier should also wait for the invoker to return. If it returns a listed code while gRPC still runs, gRPC may
-// overwrite the reply of the retry. An interceptor that responds without gRPC, such as a cache, and fills targets of Header, Trailer or
-// Peer, must call the OnFinish options as gRPC does. Otherwise the caller's targets stay empty, since gRPC might still be writing to them.
-// An attempt without OnFinish may have reached the server: its status counts, a call that isn't declared idempotent is not retried, and a
-// retry takes from the budget.
-//
-// If another library retries on the same connection, before or after a Retrier, the attempts multiply: switch its retries off. When calls
-// fail, a Retrier warns of retries by inner interceptors and by go-grpc-middleware (docs/runbook.md#retries-around-a-retrier). It also warns
-// of go-grpc-middleware's call options, which it ignores.
-//
-// # What is not handled
-//
-// These cases have no code. docs/not-handled.md says what to do.
-//
-//   - A unary request that isn't a protobuf message has one attempt if its codec is an encoding.CodecV2 other than gRPC's: such a
-//     codec may give the message's buffers away.
-//   - A codec other than gRPC's may add to the reply. Each attempt finds what the application has put into it. But what a failed attempt
-//     has changed behind a map, slice or pointer of a reply that isn't a protobuf message stays.
-//   - A call option of a user's type has the meaning of the option that it embeds directly. If that is one for a header, trailer or peer, or
-//     can't be read, the call has one attempt.
-//   - A panic in a parallel attempt ends the program, and runtime.Goexit there leaves the call waiting for ever.
+// [Streams]: https://github.com/stagger-go/stagger/blob/main/docs/streams.md
+// [The policy file]: https://github.com/stagger-go/stagger/blob/main/docs/policy-file.md
+// [What stagger does not handle]: https://github.com/stagger-go/stagger/blob/main/docs/not-handled.md
 package interceptor
 
 import (

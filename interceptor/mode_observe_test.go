@@ -54,7 +54,7 @@ func TestObserve(t *testing.T) {
 					t.Errorf("%v, %s after %v, %d attempts; want the first one's error at once", err, reasonOf(err), time.Since(start), s.Count(get))
 				}
 				e := s.calls[0]
-				if got := s.decided(); got != "retry false 1m0s OBSERVE" || e.Mode != policy.ModeObserve || e.Attempt != 1 || e.Delay != 0 {
+				if got := s.decided(); got != "retry false 1m0s OBSERVE" || e.Mode != policy.ModeObserve || e.Attempts != 1 || e.Waited != 0 {
 					t.Errorf("decided: %s; %+v", got, e)
 				}
 				if b := inUse(s.retrier); len(b) != 0 {
@@ -189,7 +189,7 @@ func (tr trouble) retriedCalls(t *testing.T, mode policy.Mode) (n int) {
 			}
 		}
 		for _, e := range s.calls {
-			if e.Attempt == 1 && e.Reason == policy.ReasonFailingEverywhere && e.Delay > 0 { // it has waited: there are two decisions
+			if e.Attempts == 1 && e.Reason == policy.ReasonFailingEverywhere && e.Waited > 0 { // it has waited: there are two decisions
 				n--
 			}
 		}

@@ -97,7 +97,6 @@ func tellAttempt(o *Observer) func(context.Context, Event)  { return o.Attempt }
 func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision }
 func tellWait(o *Observer) func(context.Context, Event)     { return o.Wait }
 func tellSent(o *Observer) func(context.Context, Event)     { return o.Sent }
-func tellCall(o *Observer) func(context.Context, Event)     { return o.CallEnd }
 
 // notifyAttempt notifies observers of the end of attempt a.
 func (c *call) notifyAttempt(a *attempt, err error) {
@@ -108,10 +107,7 @@ func (c *call) notifyAttempt(a *attempt, err error) {
 
 func (c *call) attemptEvent(a *attempt, err error) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Elapsed, e.Peer, e.SlowAttempt = a.took, a.report.peer.Addr, a.slow
-	if a.hedge {
-		e.Hedges = 1
-	}
+	e.Elapsed, e.Peer, e.SlowAttempt, e.Hedge = a.took, a.report.peer.Addr, a.slow, a.hedge
 	return e
 }
 
@@ -175,22 +171,27 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 	if !undecided && !all.calls {
 		return
 	}
-	e := c.event(end.Attempts, status.Code(err), err)
-	e.Reason, e.Answers = end.Reason, answersOf(end.Reason, &end.Answers)
-	if undecided {
-		c.retrier.notify(c.ctx, e, tellDecision)
+	e := CallEnd{
+		Method: c.entry.name, Target: c.target(), Budget: c.entry.policy.Budget(), Mode: c.mode(), StaticMethod: c.options.static,
+		Attempts: end.Attempts, Code: status.Code(err), Err: err, Reason: end.Reason, Answers: answersOf(end.Reason, &end.Answers),
 	}
-	if all.calls {
-		e.Elapsed = clock.Now() - c.start
-		e.Delay = end.Waited
-		e.Hedges = end.Hedges
-		e.ForAnswer = end.ForAnswer
-		e.SlowAttempt = end.Slow || c.slowAtOnce
-		e.OuterRetry = outerRetry
-		if c.deciding() {
-			e.Peer = c.lastPeer
+	if undecided {
+		d := c.event(end.Attempts, e.Code, err)
+		d.Reason, d.Answers = e.Reason, e.Answers
+		c.retrier.notify(c.ctx, d, tellDecision)
+	}
+	if !all.calls {
+		return
+	}
+	e.Elapsed, e.Waited, e.Hedges = clock.Now()-c.start, end.Waited, end.Hedges
+	e.ForAnswer, e.SlowAttempt, e.OuterRetry = end.ForAnswer, end.Slow || c.slowAtOnce, outerRetry
+	if c.deciding() {
+		e.Peer = c.lastPeer
+	}
+	for _, o := range all.list {
+		if o.CallEnd != nil {
+			o.CallEnd(c.ctx, e)
 		}
-		c.retrier.notify(c.ctx, e, tellCall)
 	}
 }
 

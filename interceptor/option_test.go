@@ -149,7 +149,7 @@ func TestWarnings_DefaultLogger(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
 	defer slog.SetDefault(before)
 	mustNew(t, mustSet(t, config(plain())))
-	if !strings.Contains(out.String(), "level=INFO") || strings.Count(out.String(), "not declared idempotent") != 1 {
+	if !strings.Contains(out.String(), "level=INFO") || strings.Count(out.String(), "isn't declared idempotent") != 1 {
 		t.Errorf("logged %q; want one note of methods that are not declared idempotent", &out)
 	}
 }

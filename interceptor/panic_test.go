@@ -110,7 +110,7 @@ func (p *panics) options(watched bool) []interceptor.Option {
 		interceptor.WithBudget("", forAll(panickingBudget{p.purse, p})),
 		interceptor.WithObserver(interceptor.Observer{
 			Decision:   func(context.Context, interceptor.Event) { p.blame("decisions") },
-			CallEnd:    func(context.Context, interceptor.Event) { p.blame("calls") },
+			CallEnd:    func(context.Context, interceptor.CallEnd) { p.blame("calls") },
 			Diagnostic: func(policy.Diagnostic) {},
 		}),
 	}

@@ -101,7 +101,7 @@ func TestResume(t *testing.T) {
 		if fmt.Sprint(asked) != "[from the start after 2 after 2 after 3]" {
 			t.Errorf("the server was asked %q", asked)
 		}
-		if c := s.calls[0]; c.Attempt != 4 || c.Reason != policy.ReasonSucceeded {
+		if c := s.calls[0]; c.Attempts != 4 || c.Reason != policy.ReasonSucceeded {
 			t.Errorf("call %+v", c)
 		}
 	})

@@ -95,7 +95,7 @@ type journal struct {
 	mu        sync.Mutex // guards all
 	attempts  []interceptor.Event
 	decisions []interceptor.Event
-	calls     []interceptor.Event
+	calls     []interceptor.CallEnd
 	warnings  []string
 	notes     []string
 }
@@ -104,7 +104,7 @@ func (j *journal) observer() interceptor.Observer {
 	return interceptor.Observer{
 		Attempt:  func(_ context.Context, e interceptor.Event) { add(j, &j.attempts, e) },
 		Decision: func(_ context.Context, e interceptor.Event) { add(j, &j.decisions, e) },
-		CallEnd:  func(_ context.Context, e interceptor.Event) { add(j, &j.calls, e) },
+		CallEnd:  func(_ context.Context, e interceptor.CallEnd) { add(j, &j.calls, e) },
 		Diagnostic: func(p policy.Diagnostic) {
 			if ofNoDeadline(p) { // as most calls of tests
 				return
@@ -226,9 +226,6 @@ func (s scene) waits() string {
 	}
 	return fmt.Sprint(list)
 }
-
-// quiet receives the warnings of a policy, so that they don't go to the default logger.
-var quiet = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
 
 func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s)) }
 

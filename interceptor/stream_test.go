@@ -717,7 +717,7 @@ func TestStream_ObserversBlock(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, faults.Play(faults.Receive(1)).Then(down()), faults.Play(faults.Receive(2), say("ok"), faults.Pause(time.Second)))
 		var stream grpc.ClientStream
-		s.retrier.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {
+		s.retrier.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.CallEnd) {
 			told = append(told, fmt.Sprint("end ", stream.RecvMsg(new(wrapperspb.StringValue))))
 		}})
 		stream = s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(err error) {
@@ -881,17 +881,6 @@ func send(t *testing.T, stream grpc.ClientStream, texts ...string) {
 		if err := stream.SendMsg(wrapperspb.String(text)); err != nil {
 			t.Fatalf("SendMsg(%s): %v", text, err)
 		}
-	}
-}
-
-// receive returns the messages and the end of a stream.
-func receive(stream grpc.ClientStream) (texts []string, err error) {
-	for {
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil {
-			return texts, err
-		}
-		texts = append(texts, m.GetValue())
 	}
 }
 
@@ -1731,7 +1720,7 @@ func TestStreamAttempt_Events(t *testing.T) {
 			story = append(story, fmt.Sprintf("%d %s %v", d.Attempt, d.Reason, d.Delay))
 		}
 		for _, c := range s.calls {
-			story = append(story, fmt.Sprintf("%d %s %s %v %v", c.Attempt, c.Code, c.Reason, c.Elapsed, c.Delay))
+			story = append(story, fmt.Sprintf("%d %s %s %v %v", c.Attempts, c.Code, c.Reason, c.Elapsed, c.Waited))
 		}
 		want := "1 Unavailable 0s, 2 Unavailable 0s, 3 Aborted 1s, " +
 			"1 retry 100ms, 2 retry 200ms, 3 non_retryable 0s, 3 Aborted non_retryable 1.3s 300ms"
@@ -1842,7 +1831,7 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	untold.Add(streams)
 	s := scene{Server: testserver.Start(t, testserver.Keep(1))}
 	s.retrier = mustNew(t, mustSet(t, config(plain())),
-		interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { untold.Done() }}))
+		interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.CallEnd) { untold.Done() }}))
 	s.conn = s.Dial(t, s.retrier.DialOptions()...)
 	s.On(get, faults.Play(faults.Echo(0)))
 	for range streams {
@@ -1966,7 +1955,7 @@ func TestStreamEnd_BeforeItIsReturned(t *testing.T) {
 			t.Run(name+" "+how, func(t *testing.T) {
 				slow := interceptor.WithObserver(interceptor.Observer{
 					Attempt: func(context.Context, interceptor.Event) { time.Sleep(ms) },
-					CallEnd: func(context.Context, interceptor.Event) { time.Sleep(ms) },
+					CallEnd: func(context.Context, interceptor.CallEnd) { time.Sleep(ms) },
 				})
 				play(t, c, func(t *testing.T, s scene) {
 					s.On(get, step)
@@ -2042,7 +2031,7 @@ func TestStreamEnd_ObserversContext(t *testing.T) {
 		var over []error
 		s.retrier.AddObserver(interceptor.Observer{
 			CallStart: func(ctx context.Context, _ interceptor.Event) context.Context { return context.WithoutCancel(ctx) },
-			CallEnd: func(ctx context.Context, _ interceptor.Event) {
+			CallEnd: func(ctx context.Context, _ interceptor.CallEnd) {
 				over = append(over, ctx.Err())
 				context.AfterFunc(ctx, func() { over = append(over, ctx.Err()) })
 			},

@@ -197,8 +197,8 @@ func TestUnarySuccess_Options(t *testing.T) {
 }
 
 func TestUnarySuccess_CallObserverAllocates(t *testing.T) {
-	var events []interceptor.Event
-	observer := interceptor.Observer{CallEnd: func(_ context.Context, e interceptor.Event) { events = append(events[:0], e) }}
+	var events []interceptor.CallEnd
+	observer := interceptor.Observer{CallEnd: func(_ context.Context, e interceptor.CallEnd) { events = append(events[:0], e) }}
 	unary := mustNew(t, fiftyMethods(t), interceptor.WithObserver(observer)).Unary()
 	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod()}
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
@@ -206,7 +206,7 @@ func TestUnarySuccess_CallObserverAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, call); n > successAllocates {
 		t.Errorf("a call that succeeds at once allocates %v times; want %d", n, successAllocates)
 	}
-	if e := events[0]; e.Attempt != 1 || e.Reason != policy.ReasonSucceeded {
+	if e := events[0]; e.Attempts != 1 || e.Reason != policy.ReasonSucceeded {
 		t.Errorf("%+v", e)
 	}
 }
@@ -230,7 +230,7 @@ func TestUnary_ContextsEnd(t *testing.T) {
 	for _, retry := range []spec.Retry{hasty(), plain()} {
 		c, over := config(retry), context.Canceled
 		c.Methods[0].Timeout = time.Hour
-		ends := interceptor.Observer{CallEnd: func(ctx context.Context, _ interceptor.Event) { over = ctx.Err() }} // it may make calls
+		ends := interceptor.Observer{CallEnd: func(ctx context.Context, _ interceptor.CallEnd) { over = ctx.Err() }} // it may make calls
 		unary := mustNew(t, mustSet(t, c), quiet, interceptor.WithObserver(ends)).Unary()
 		synctest.Test(t, func(t *testing.T) {
 			var seen []context.Context

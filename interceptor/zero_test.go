@@ -68,7 +68,7 @@ func TestZero_Options(t *testing.T) {
 	t.Parallel()
 	r := new(interceptor.Retrier)
 	for _, option := range []interceptor.Option{
-		interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {}}),
+		interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.CallEnd) {}}),
 		interceptor.WithBudget("a", func(string) budget.Budget { return budget.Unlimited }),
 		interceptor.WithBreaker(func(string, string) interceptor.Gate { return nil }),
 		interceptor.WithDefaultTimeout(1), interceptor.WithMaxReplayBytes(1), interceptor.WithDescriptors(new(protoregistry.Files)),
@@ -77,7 +77,7 @@ func TestZero_Options(t *testing.T) {
 	} {
 		testkit.NoError(t, option(r))
 	}
-	r.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {}})()
+	r.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.CallEnd) {}})()
 	r.Close()
 	if len(r.DialOptions()) > 0 || r.State().Policies != nil || r.Reload(mustParse(t, "maxWaiting: 3")) == nil {
 		t.Error("a Retrier was made of options")

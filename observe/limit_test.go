@@ -33,7 +33,7 @@ func TestSummaries(t *testing.T) {
 		}})))
 		fail := func(method string, reason policy.Reason, n int) {
 			for range n {
-				o.CallEnd(t.Context(), interceptor.Event{Method: method, Reason: reason, Attempt: 2, Code: codes.Unavailable, Err: errors.New("down")})
+				o.CallEnd(t.Context(), interceptor.CallEnd{Method: method, Reason: reason, Attempts: 2, Code: codes.Unavailable, Err: errors.New("down")})
 			}
 		}
 		retry := func(method string, n int) {
@@ -91,8 +91,8 @@ func TestSlogNamesTheBudgetThatRefused(t *testing.T) {
 	for budget, want := range map[string]bool{"": false, "orders": true} {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		o.CallEnd(t.Context(), interceptor.Event{Budget: budget, Attempt: 1, Code: codes.Unavailable, Reason: policy.ReasonBudgetExhausted, Err: errors.New("down")})
-		o.CallEnd(t.Context(), interceptor.Event{Budget: budget, Attempt: 2, Code: codes.Unavailable, Reason: policy.ReasonAttemptsExhausted, Err: errors.New("down")})
+		o.CallEnd(t.Context(), interceptor.CallEnd{Budget: budget, Attempts: 1, Code: codes.Unavailable, Reason: policy.ReasonBudgetExhausted, Err: errors.New("down")})
+		o.CallEnd(t.Context(), interceptor.CallEnd{Budget: budget, Attempts: 2, Code: codes.Unavailable, Reason: policy.ReasonAttemptsExhausted, Err: errors.New("down")})
 		if got := out.take(); strings.Count(got, "budget=") != map[bool]int{true: 1}[want] {
 			t.Errorf("%q: logged %s", fmt.Sprint(budget), got)
 		}

@@ -214,7 +214,7 @@ func withMode(fields []any, m policy.Mode) []any {
 }
 
 // troubled reports whether a call with one attempt shows trouble of the service, and no line has reported it yet.
-func troubled(e interceptor.Event) bool {
+func troubled(e interceptor.CallEnd) bool {
 	switch e.Reason {
 	case policy.ReasonModeOff:
 		return e.Mode != policy.ModeObserve // else decision has logged it
@@ -241,11 +241,11 @@ func answersRequest(code codes.Code) bool {
 	}
 }
 
-func (l *logger) call(ctx context.Context, e interceptor.Event) {
+func (l *logger) call(ctx context.Context, e interceptor.CallEnd) {
 	if e.ForAnswer {
 		l.hasWaited(e)
 	}
-	if e.Err == nil || e.Reason == policy.ReasonPushbackStop || e.Attempt < 2 && e.Delay == 0 && !troubled(e) {
+	if e.Err == nil || e.Reason == policy.ReasonPushbackStop || e.Attempts < 2 && e.Waited == 0 && !troubled(e) {
 		return
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"
@@ -255,11 +255,11 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	if !l.admit(topic{message, e.Method, e.Reason}, level) {
 		return
 	}
-	fields := append(make([]any, 0, 26), "method", e.Method, "target", e.Target, "attempts", e.Attempt)
+	fields := append(make([]any, 0, 26), "method", e.Method, "target", e.Target, "attempts", e.Attempts)
 	if e.Peer != nil {
 		fields = append(fields, "peer", e.Peer.String())
 	}
-	fields = append(fields, "code", codename.Of(e.Code), "reason", string(e.Reason), "elapsed", e.Elapsed.String(), "waited", e.Delay.String())
+	fields = append(fields, "code", codename.Of(e.Code), "reason", string(e.Reason), "elapsed", e.Elapsed.String(), "waited", e.Waited.String())
 	fields = withMode(fields, e.Mode)
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
 		fields = append(fields, "budget", e.Budget)

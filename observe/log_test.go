@@ -252,8 +252,8 @@ func TestSlog_Answers(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-	o.CallEnd(t.Context(), interceptor.Event{
-		Attempt: 1, Code: codes.DeadlineExceeded, Err: context.DeadlineExceeded,
+	o.CallEnd(t.Context(), interceptor.CallEnd{
+		Attempts: 1, Code: codes.DeadlineExceeded, Err: context.DeadlineExceeded,
 		Reason: policy.ReasonNotProvenFast, Answers: interceptor.Answers{Known: 10, Slow: 3, Over: 400 * time.Millisecond},
 	})
 	if want := `reason=not_proven_fast elapsed=0s waited=0s answers="3 of the last 10 responses were slow: over 400ms" error=`; !strings.Contains(out.String(), want) {
@@ -338,7 +338,7 @@ func TestSlogOfOneAttempt(t *testing.T) {
 	} {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		o.CallEnd(t.Context(), interceptor.Event{Attempt: 1, Code: row.code, Reason: row.reason, SlowAttempt: row.slow, Err: context.Canceled})
+		o.CallEnd(t.Context(), interceptor.CallEnd{Attempts: 1, Code: row.code, Reason: row.reason, SlowAttempt: row.slow, Err: context.Canceled})
 		if got := out.take(); (got != "") != row.want {
 			t.Errorf("%s, %s: logged %q", row.reason, row.code, got)
 		}
@@ -382,7 +382,7 @@ func TestSlog_JSONDurations(t *testing.T) {
 	var out synced
 	o := observe.Slog(slog.New(slog.NewJSONHandler(&out, nil)))
 	o.Sent(t.Context(), interceptor.Event{Attempt: 1, Code: codes.Unavailable, Reason: policy.ReasonRetry, Delay: 120 * time.Millisecond})
-	o.CallEnd(t.Context(), interceptor.Event{Attempt: 2, Code: codes.Unavailable, Err: context.Canceled, Elapsed: 1500 * time.Millisecond, Delay: 120 * time.Millisecond})
+	o.CallEnd(t.Context(), interceptor.CallEnd{Attempts: 2, Code: codes.Unavailable, Err: context.Canceled, Elapsed: 1500 * time.Millisecond, Waited: 120 * time.Millisecond})
 	got := out.take()
 	for _, want := range []string{`"delay":"120ms"`, `"elapsed":"1.5s"`, `"waited":"120ms"`} {
 		if !strings.Contains(got, want) {

@@ -69,7 +69,7 @@ func (s *outages) find(target string, end func(target string)) (o *outage, begin
 }
 
 // hasWaited counts a call that has waited for an answer.
-func (l *logger) hasWaited(e interceptor.Event) {
+func (l *logger) hasWaited(e interceptor.CallEnd) {
 	l.outages.mu.Lock()
 	defer l.outages.mu.Unlock()
 	o, _ := l.outages.find(e.Target, l.endOutage)

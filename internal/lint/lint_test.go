@@ -357,8 +357,8 @@ func TestLintFirstRetryWaits(t *testing.T) {
 	wantLinted(t, text, imports) // two attempts, and no wait of a second between them
 }
 
-const counted = ` not declared idempotent: retried only if the attempt never left the client; "stagger lint" names them, ` +
-	`and says how to declare them; for interceptor.Default, name them in DefaultPolicy.Idempotent`
+const counted = " `stagger lint` lists the methods, and says how to declare them. " +
+	"For interceptor.Default, name them in DefaultPolicy.Idempotent"
 
 const unsafe = " will be retried only if the attempt never left the client, because nothing declares them idempotent. " +
 	"If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. " +
@@ -434,22 +434,22 @@ func TestLintUnsafeMethods(t *testing.T) {
 		{"all methods declared", "methodConfig:\n- name: [{service: shop.Safe}]\n" + retry, "", nil},
 		{"no retries", "methodConfig:\n- name: [{service: shop.Mixed}]\n  timeout: 1s\n", "", nil},
 		{"switched off", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: NONE\n" + retry, "", nil},
-		{"some not declared", "methodConfig:\n- name: [{service: shop.Safe}, {service: shop.Mixed}]\n" + retry, "2 methods", []string{
+		{"some not declared", "methodConfig:\n- name: [{service: shop.Safe}, {service: shop.Mixed}]\n" + retry, "2 methods of shop.Mixed aren't declared idempotent, so most of their failed calls won't be retried.", []string{
 			`f:2:9: methodConfig[0].name: /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
 		}},
 		{"one has an entry of its own", "methodConfig:\n- name: [{service: shop.Mixed}]\n" + retry +
-			"- name: [{service: shop.Mixed, method: Pay}]\n", "1 method", []string{
+			"- name: [{service: shop.Mixed, method: Pay}]\n", "1 method of shop.Mixed isn't declared idempotent, so most of its failed calls won't be retried.", []string{
 			`f:2:9: methodConfig[0].name: /shop.Mixed/Add` + unsafe,
 		}},
-		{"more than anyone reads", "methodConfig:\n- name: [{service: shop.Mall}]\n" + retry, "25 methods", []string{
+		{"more than anyone reads", "methodConfig:\n- name: [{service: shop.Mall}]\n" + retry, "25 methods of shop.Mall aren't declared idempotent, so most of their failed calls won't be retried.", []string{
 			`f:2:9: methodConfig[0].name: ` + strings.Join(many, ", ") + " and 5 more" + unsafe,
 		}},
-		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, "methods of 1 name without descriptors", []string{
+		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, "un.Known isn't declared idempotent, so most of its failed calls won't be retried.", []string{
 			`f:2:9: methodConfig[0].name: methods of un.Known` + unsafe,
 		}},
 		{
 			"both", "methodConfig:\n- name: [{service: un.Known}, {service: shop.Mixed}, {service: un.Known2}]\n" + retry,
-			"2 methods and methods of 2 names without descriptors",
+			"un.Known, 2 methods of shop.Mixed and un.Known2 aren't declared idempotent, so most of their failed calls won't be retried.",
 			[]string{
 				`f:2:9: methodConfig[0].name: /shop.Mixed/Add, /shop.Mixed/Pay, and methods of un.Known, un.Known2` + unsafe,
 			},

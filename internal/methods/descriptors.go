@@ -257,32 +257,45 @@ func mayMatch(name string) bool {
 func (s *Set) Matches(name string) bool { return mayMatch(name) && s.Lacks(name) == "" }
 
 func (s *Set) noteUndeclared() []policy.Diagnostic {
-	methods, unknown := 0, 0 // in descriptors; names without a descriptor
+	var which []string
 	for _, p := range s.Policies() {
 		if !NeedsLevel(p) || !strings.HasSuffix(p.Name(), "/") || !s.Matches(p.Name()) {
 			continue
 		}
+		service := strings.Trim(p.Name(), "/")
 		safe, others := s.SafeMethods(p.Name())
-		methods += len(others)
 		all := p.Name() == "/" && len(s.Policies()) > 1 // the other methods, next to those that the set names
-		if len(safe)+len(others) == 0 && !all {
-			unknown++
+		switch {
+		case len(others) > 0 && service == "":
+			which = append(which, count(len(others), "method"))
+		case len(others) > 0:
+			which = append(which, count(len(others), "method")+" of "+service)
+		case len(safe) > 0 || all:
+		case service == "":
+			which = append(which, "the default entry")
+		default: // without a descriptor
+			which = append(which, service)
 		}
-	}
-	var which []string
-	if methods > 0 {
-		which = append(which, count(methods, "method"))
-	}
-	if unknown > 0 {
-		which = append(which, "methods of "+count(unknown, "name")+" without descriptors")
 	}
 	if len(which) == 0 {
 		return nil
 	}
+	text := " isn't declared idempotent, so most of its failed calls won't be retried."
+	if len(which) > 1 || strings.Contains(which[0], " methods") {
+		text = " aren't declared idempotent, so most of their failed calls won't be retried."
+	}
+	const most = 3
+	if more := len(which) - most; more > 0 {
+		which = append(which[:most:most], strconv.Itoa(more)+" more")
+	}
+	names := which[len(which)-1]
+	if len(which) > 1 {
+		names = strings.Join(which[:len(which)-1], ", ") + " and " + names
+	}
 	return []policy.Diagnostic{{
 		Severity: "note", File: s.Source(), Field: "methodConfig",
-		Message: strings.Join(which, " and ") + " not declared idempotent: retried only if the attempt never left the client; " +
-			`"stagger lint" names them, and says how to declare them; for interceptor.Default, name them in DefaultPolicy.Idempotent`,
+		Message: names + text + " `stagger lint` lists the methods, and says how to declare them. " +
+			"For interceptor.Default, name them in DefaultPolicy.Idempotent",
 	}}
 }
 

@@ -155,7 +155,7 @@ func staggerMetrics(p peers.Plan) (setup, error) {
 func staggerObserved(p peers.Plan) (setup, error) {
 	var ended atomic.Int64
 	return staggerRetries(budgetName, interceptor.WithObserver(interceptor.Observer{
-		CallEnd: func(context.Context, interceptor.Event) { ended.Add(1) },
+		CallEnd: func(context.Context, interceptor.CallEnd) { ended.Add(1) },
 	}))(p)
 }
 

@@ -97,7 +97,7 @@ type frozenLoad struct {
 func newFrozenLoad(t *testing.T, ports ...int) *frozenLoad {
 	t.Helper()
 	l := new(frozenLoad)
-	count := func(_ context.Context, e interceptor.Event) { l.attempts.Add(int64(e.Attempt)) }
+	count := func(_ context.Context, e interceptor.CallEnd) { l.attempts.Add(int64(e.Attempts)) }
 	r := retrier(t, frozenPolicy, interceptor.WithObserver(interceptor.Observer{CallEnd: count}))
 	fixed := manual.NewBuilderWithScheme("frozen")
 	var state resolver.State

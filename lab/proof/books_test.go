@@ -235,12 +235,12 @@ func listener(f *panics) interceptor.Observer {
 				}
 			})
 		},
-		CallEnd: func(ctx context.Context, e interceptor.Event) {
+		CallEnd: func(ctx context.Context, e interceptor.CallEnd) {
 			hear(ctx, func(s *story) {
 				s.single = s.single || e.Mode == policy.ModeOff
-				whole := len(s.attempts) == e.Attempt && slices.Contains(decision.Reasons(), e.Reason)
+				whole := len(s.attempts) == e.Attempts && slices.Contains(decision.Reasons(), e.Reason)
 				if s.ended++; s.ended > 1 || !whole && f.active.Load() == 0 { // else a panic may have cut something off
-					s.add("%s: the call ends after %d attempts, and of %v was told: %s", s.name, e.Attempt, s.attempts, e.Reason)
+					s.add("%s: the call ends after %d attempts, and of %v was told: %s", s.name, e.Attempts, s.attempts, e.Reason)
 				}
 			})
 		},

@@ -92,10 +92,10 @@ type ends struct {
 func (e *ends) observer() interceptor.Option {
 	return interceptor.WithObserver(interceptor.Observer{
 		Attempt: func(context.Context, interceptor.Event) { e.attempts++ },
-		CallEnd: func(_ context.Context, c interceptor.Event) {
+		CallEnd: func(_ context.Context, c interceptor.CallEnd) {
 			e.calls = append(e.calls, c.Reason)
-			if c.Attempt != e.attempts {
-				e.faults = append(e.faults, fmt.Sprintf("the call ends after %d attempts, and %d were told of", c.Attempt, e.attempts))
+			if c.Attempts != e.attempts {
+				e.faults = append(e.faults, fmt.Sprintf("the call ends after %d attempts, and %d were told of", c.Attempts, e.attempts))
 			}
 		},
 		Diagnostic: func(policy.Diagnostic) {},

@@ -165,8 +165,8 @@ func admissionClients() ([]client, map[string]*atomic.Int64) {
 	}{{"", 1, 0}, {", 10 conns", 10, 0}, {", 100 conns", 100, 0}, {", 10 processes", 1, 10}, {", 100 processes", 1, 100}} {
 		n := new(atomic.Int64)
 		refused[admission+from.suffix] = n
-		count := interceptor.WithObserver(interceptor.Observer{CallEnd: func(_ context.Context, e interceptor.Event) {
-			if e.Reason == policy.ReasonOverloaded && e.Attempt == 0 {
+		count := interceptor.WithObserver(interceptor.Observer{CallEnd: func(_ context.Context, e interceptor.CallEnd) {
+			if e.Reason == policy.ReasonOverloaded && e.Attempts == 0 {
 				n.Add(1)
 			}
 		}})

@@ -97,9 +97,9 @@ func newClient(file string, s setting, request int, addresses ...string) (*clien
 	if err != nil {
 		return nil, err
 	}
-	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{CallEnd: func(ctx context.Context, e interceptor.Event) {
+	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{CallEnd: func(ctx context.Context, e interceptor.CallEnd) {
 		if n, counts := ctx.Value(attemptsKey{}).(*int); counts {
-			*n = e.Attempt
+			*n = e.Attempts
 		}
 	}}))
 	if err != nil {

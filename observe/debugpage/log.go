@@ -54,7 +54,7 @@ func (l *decisionLog) observer() interceptor.Observer {
 		Attempt:  l.attempt,
 		Decision: func(ctx context.Context, e interceptor.Event) { l.add(ctx, e, false) },
 		Wait:     func(ctx context.Context, e interceptor.Event) { l.add(ctx, e, true) },
-		CallEnd:  func(ctx context.Context, _ interceptor.Event) { l.running.End(ctx) },
+		CallEnd:  func(ctx context.Context, _ interceptor.CallEnd) { l.running.End(ctx) },
 	}
 }
 

@@ -41,7 +41,7 @@ func TestPage(t *testing.T) {
 		h, revealing := Config{}.Handler(s.retrier), Config{ShowErrors: true}.Handler(s.retrier)
 		w := get(h, "")
 		wants(t, w.Body.String(), "No call has used one yet.", "None yet: no attempt has failed", "<dd>retry.yaml</dd>", "<dd>ENFORCE</dd>", "0 of at most 10000",
-			"not declared idempotent") // a warning
+			"declared idempotent, so most of") // a warning
 		s.On("*", down().Pushback("-1"))
 		if s.call(t, create) == nil {
 			t.Fatal("the call succeeds")

@@ -289,15 +289,15 @@ func (m *metrics) count(ctx context.Context, e interceptor.Event) {
 }
 
 // call records the extra attempts of a call.
-func (m *metrics) call(ctx context.Context, e interceptor.Event) {
+func (m *metrics) call(ctx context.Context, e interceptor.CallEnd) {
 	m.running.End(ctx)
 	m.countCall(ctx, e)
 	if e.OuterRetry {
 		m.outer.Add(ctx, 1, m.with(
 			attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target))))
 	}
-	retries := max(e.Attempt-1-e.Hedges, 0)
-	if retries == 0 && e.Hedges == 0 && e.Delay == 0 {
+	retries := max(e.Attempts-1-e.Hedges, 0)
+	if retries == 0 && e.Hedges == 0 && e.Waited == 0 {
 		return
 	}
 	labels := m.callLabels(e)
@@ -307,20 +307,20 @@ func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if e.Hedges > 0 {
 		m.hedges.Record(ctx, int64(e.Hedges), labels)
 	}
-	if e.Delay > 0 {
-		m.delay.Record(ctx, e.Delay.Seconds(), labels)
+	if e.Waited > 0 {
+		m.delay.Record(ctx, e.Waited.Seconds(), labels)
 	}
 }
 
 // countCall counts a call that has ended.
-func (m *metrics) countCall(ctx context.Context, e interceptor.Event) {
+func (m *metrics) countCall(ctx context.Context, e interceptor.CallEnd) {
 	m.calls.Add(ctx, 1, m.with(
 		attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target)),
 		attribute.String("grpc.status", codeName(e.Code)), attribute.String("reason", string(e.Reason)),
 		attribute.String("slow", strconv.FormatBool(e.SlowAttempt))))
 }
 
-func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {
+func (m *metrics) callLabels(e interceptor.CallEnd) metric.MeasurementOption {
 	return m.with(
 		attribute.String("grpc.method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("grpc.target", m.targets.of(e.Target)),
 		attribute.String("grpc.status", codeName(e.Code)))

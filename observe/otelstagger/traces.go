@@ -116,13 +116,13 @@ func (t *tracer) wait(ctx context.Context, e interceptor.Event) {
 }
 
 // callEnd ends the span of a call.
-func (t *tracer) callEnd(ctx context.Context, e interceptor.Event) {
+func (t *tracer) callEnd(ctx context.Context, e interceptor.CallEnd) {
 	span := t.callSpan(ctx)
 	if span == nil {
 		return
 	}
 	span.SetAttributes(
-		attribute.Int("stagger.attempts", e.Attempt), attribute.Int("stagger.retries", max(e.Attempt-1-e.Hedges, 0)), attribute.Int("stagger.hedges", e.Hedges),
+		attribute.Int("stagger.attempts", e.Attempts), attribute.Int("stagger.retries", max(e.Attempts-1-e.Hedges, 0)), attribute.Int("stagger.hedges", e.Hedges),
 		attribute.String("stagger.reason", string(e.Reason)), attribute.String("stagger.mode", string(e.Mode)))
 	endSpan(span, e.Err, time.Now())
 }

@@ -85,7 +85,7 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 			}
 		}
 		s.retrier = testkit.Must(interceptor.New(set, repeat.ForTests(ignore), interceptor.WithDescriptors(levels(t)), interceptor.WithObserver(interceptor.Observer{
-			Attempt: event("attempt"), Decision: event("decision"), Sent: event("sent"), CallEnd: event("call"),
+			Attempt: event("attempt"), Decision: event("decision"), Sent: event("sent"), CallEnd: func(_ context.Context, e interceptor.CallEnd) { s.add(&s.events, fmt.Sprint("call", e.Attempts)) },
 			Diagnostic: func(d policy.Diagnostic) {
 				if d.Field == "repeat" {
 					s.add(&s.found, d.Value+" "+d.Message[strings.LastIndex(d.Message, "calls ")+len("calls "):])

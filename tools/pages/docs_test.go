@@ -6,6 +6,8 @@ package pages_test
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -212,6 +214,52 @@ func TestPackageComments_Go(t *testing.T) {
 	}
 	if shown < 6 {
 		t.Errorf("%d blocks; want 6 or more", shown)
+	}
+}
+
+// The comment of package interceptor is an introduction: corners belong on docs/not-handled.md. Its links work where pkg.go.dev shows them.
+func TestPackageComments_Interceptor(t *testing.T) {
+	t.Parallel()
+	source := read(t, "interceptor/interceptor.go")
+	file := testkit.Must(parser.ParseFile(token.NewFileSet(), "interceptor.go", source, parser.ParseComments|parser.PackageClauseOnly))(t)
+	text, links, _ := strings.Cut(file.Doc.Text(), "\n[Streams]: ")
+	if n := len(strings.Fields(text)); n > 300 {
+		t.Errorf("%d words; want at most 300", n)
+	}
+	if strings.Contains(text, "docs/") {
+		t.Error("a path of the repository is no link on pkg.go.dev")
+	}
+	pages := regexp.MustCompile(`https://github\.com/stagger-go/stagger/blob/main/(\S+)`).FindAllStringSubmatch(links, -1)
+	if len(pages) != 3 {
+		t.Errorf("%d links; want 3", len(pages))
+	}
+	for _, page := range pages {
+		read(t, page[1])
+	}
+}
+
+// Each example of a public package is a program of its own: pkg.go.dev then shows it whole, with a button that runs it. So an example uses no
+// name of another file. pkg.go.dev has the same rule (go/doc).
+func TestExamples_Playable(t *testing.T) {
+	t.Parallel()
+	examples := 0
+	for _, dir := range []string{
+		"admission", "backoff", "budget", "budget/redisbudget", "elsewhere", "interceptor", "observe", "observe/debugpage", "observe/otelstagger",
+		"observe/repeat", "policy", "testserver",
+	} {
+		var files []*ast.File
+		for _, path := range testkit.Must(filepath.Glob(dir + "/*_test.go"))(t) {
+			files = append(files, testkit.Must(parser.ParseFile(token.NewFileSet(), path, read(t, path), parser.ParseComments))(t))
+		}
+		for _, example := range doc.Examples(files...) {
+			examples++
+			if example.Play == nil {
+				t.Errorf("%s: Example%s uses a name of another file", dir, example.Name)
+			}
+		}
+	}
+	if examples < 75 {
+		t.Errorf("%d examples; want 75 or more", examples)
 	}
 }
 
