@@ -52,7 +52,7 @@ func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
 // admissions returns a reading of each method with admission REFUSE that has had calls, ordered by target and method.
 func (r *Retrier) admissions() []AdmissionState {
 	var list []AdmissionState
-	for _, m := range r.methods.all() {
+	for _, m := range r.methods.All() {
 		if gate := m.gate.Load(); gate != nil {
 			is := (*gate).State()
 			list = append(list, AdmissionState{m.target, m.name, is.Running, is.Refused, is.WouldRefuse})

@@ -20,15 +20,15 @@ import (
 // and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
 // forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one response.
 type callOptions struct {
-	caller  []grpc.CallOption // as the caller gave them
-	shared  []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, to save an allocation
-	targets targets           // of the caller
-	peer    bool              // attempts report their peers, to the caller or to observers
-	unknown bool              // one may write to a place that attempts would share: see repeatable
-	foreign bool              // the caller gave options of go-grpc-middleware's retries
-	codec   bool              // the caller chose a codec
-	limited bool              // the caller gave limits, which the policy's may not exceed
-	static  bool              // the caller gave grpc.StaticMethod
+	caller            []grpc.CallOption // as the caller gave them
+	shared            []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, to save an allocation
+	targets           targets           // of the caller
+	peer              bool              // attempts report their peers, to the caller or to observers
+	unknown           bool              // one may write to a place that attempts would share: see repeatable
+	middlewareRetries bool              // the caller gave options of go-grpc-middleware's retries
+	codec             bool              // the caller chose a codec
+	limited           bool              // the caller gave limits, which the policy's may not exceed
+	static            bool              // the caller gave grpc.StaticMethod
 
 	maxAttempts int            // the call's limit: the caller's, or a lower one of its policy
 	policy      *policy.Policy // the caller's own; nil: the Retrier has the call's
@@ -47,7 +47,7 @@ const (
 func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	opts := o.shared
 	if &opts[0] != &a.array[0] {
-		opts = append(a.array[:added], o.shared[added:]...)
+		opts = append(a.array[:optionsAdded], o.shared[optionsAdded:]...)
 	}
 	if a.asked == nil && (o.peer || o.targets == headerTarget) {
 		a.asked = new(askedReports)
@@ -63,7 +63,7 @@ func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 
 // unheard returns the options to pass to gRPC for the only attempt of a call, if nobody listens to it: the caller's, unchanged, the
 // policy's limits, and the mark that finds a Retrier inside another one.
-func (o *callOptions) unheard() []grpc.CallOption { return o.appendTargets(o.shared[listening:]) }
+func (o *callOptions) unheard() []grpc.CallOption { return o.appendTargets(o.shared[endOptions:]) }
 
 // appendTargets adds the caller's own targets and callbacks, which are not among the shared options.
 func (o *callOptions) appendTargets(opts []grpc.CallOption) []grpc.CallOption {
@@ -151,7 +151,7 @@ type attemptOptions struct {
 	retrier *Retrier      // notified if gRPC ends the attempt more than once; nil: nobody
 	over    chan struct{} // closed when gRPC has ended the attempt; nil for unary calls
 
-	array [added + 2]grpc.CallOption // those that we add, then space for that of generated code and for a peer
+	array [optionsAdded + 2]grpc.CallOption // those that we add, then space for that of generated code and for a peer
 }
 
 // askedReports are what gRPC reports of an attempt if the caller or observers ask.
@@ -160,10 +160,10 @@ type askedReports struct {
 	peer   peer.Peer   // zero without callOptions.peer
 }
 
-// added is the number of options that we add to every attempt. The first of them, as many as listening, report its end to us.
+// A Retrier gives every attempt optionsAdded options of its own. With the first endOptions of them, gRPC reports the attempt's end.
 const (
-	added     = 3
-	listening = 2
+	optionsAdded = 3
+	endOptions   = 2
 )
 
 // newAttemptOptions returns the options of an attempt. asked says that observers will ask for its peer: then one allocation is enough.

@@ -68,7 +68,7 @@ const (
 func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
 	o.caller = caller
-	o.shared = first.array[:added]
+	o.shared = first.array[:optionsAdded]
 	o.maxAttempts = math.MaxInt
 	for _, option := range caller {
 		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
@@ -103,7 +103,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		return
 	}
 	first.retrier = r
-	if o.foreign {
+	if o.middlewareRetries {
 		r.warnOnce(&foreignOptions, c.entry.name, c.entry.name)
 	}
 }
@@ -133,7 +133,7 @@ func (c *call) readOption(option grpc.CallOption) {
 		o.limited = true
 	default:
 		c.readOwn(option)
-		o.foreign = o.foreign || ofMiddleware(option)
+		o.middlewareRetries = o.middlewareRetries || ofMiddleware(option)
 		if !repeatable(option) {
 			o.unknown = true
 			kind := fmt.Sprintf("%T", option)

@@ -256,10 +256,11 @@ func (c *call) reasonGone(now attempts.Now) policy.Reason {
 	}
 }
 
-// A user's RST_STREAM reaches the server whose call this is up to that much before the server's own timer fires.
+// In a chain, the client above cancels a call when its own timer fires. Its RST_STREAM may arrive before the timer of this process fires:
+// at most cancelledEarlyBy, and at most a tenth of the call's time.
 const (
-	earliestCancel = 5 * time.Millisecond
-	earliestPart   = 10 // one in so many of the call's time
+	cancelledEarlyBy     = 5 * time.Millisecond
+	cancelledEarlyByPart = 10
 )
 
 // stopReason returns the reason that observers and the caller are told if the caller no longer waits, or "". It is reasonGone's, but in a
@@ -271,7 +272,7 @@ func (c *call) stopReason(now attempts.Now) policy.Reason {
 		return reason
 	}
 	left := deadline.Sub(now.Wall)
-	if left <= min(earliestCancel, (now.At-c.start+left)/earliestPart) {
+	if left <= min(cancelledEarlyBy, (now.At-c.start+left)/cancelledEarlyByPart) {
 		return policy.ReasonDeadlineExceeded
 	}
 	return reason

@@ -57,8 +57,7 @@ func (d *driver) serve() {
 type tries interface {
 	// prepare returns attempt n, which the engine sends; ours says that a goroutine of ours makes it. The lock is held.
 	prepare(n int, at time.Duration, ours bool) *attempt
-	// try makes an attempt, without the lock. It returns false if the attempt goes on: it has what the application waits for, or nobody
-	// waits.
+	// try makes an attempt, without the lock. ended is false if a stream's attempt has won: the application goes on with it.
 	try(a *attempt) (ended bool, err error)
 	// takeResult returns the result of an attempt that has ended with err, without the lock, and ends its context.
 	takeResult(a *attempt, err error) (attempts.Result, attempts.Now)

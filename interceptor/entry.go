@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/accounts"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
@@ -58,7 +59,7 @@ func (r *Retrier) entry(cc *grpc.ClientConn, target, method string, callers *pol
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	kept := r.methods.find(key)
+	kept := r.methods.Find(key)
 	if kept == nil {
 		kept = r.newRecord(key, cc)
 	}
@@ -100,7 +101,7 @@ func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, 
 		r.warnOfUnknownBudget(of, p)
 	}
 	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
-		e.budget = r.budgetFor(of, p, budgetUser{target: e.target, service: serviceOf(e.name)})
+		e.budget = r.budgetFor(of, p, accounts.User{Target: e.target, Service: serviceOf(e.name)})
 	}
 	return e
 }
@@ -133,7 +134,7 @@ type methodKey struct{ target, method string }
 
 // record is what outlives the rules of a method at a target, and the entries of its calls.
 type record struct {
-	use
+	accounts.Use
 
 	target string                         // canonical
 	name   string                         // of the method, as in entry
@@ -157,9 +158,9 @@ func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
 		return made
 	}
 	made.method = evidence.NewMethod()
-	kept, left := r.methods.insert(key, made)
+	kept, left := r.methods.Insert(key, made)
 	if len(left) > 0 {
-		r.warnOnce(&fullTable, "", "", mostKept)
+		r.warnOnce(&fullTable, "", "", accounts.MostKept)
 	}
 	return kept
 }
@@ -192,7 +193,7 @@ func (m *record) keepEntry(e *entry) {
 
 // dropEntries drops the entries of all methods: rules are not kept for the sake of methods that nobody calls any more.
 func (r *Retrier) dropEntries() {
-	for _, m := range r.methods.all() {
+	for _, m := range r.methods.All() {
 		m.entries.Store(nil)
 	}
 }

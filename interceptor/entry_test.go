@@ -22,14 +22,14 @@ func TestEntries_Reload(t *testing.T) {
 	const method = "/acme.Orders/Get"
 	set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
 	r := testkit.Must(New(set))(t)
-	recorded := func() *record { return r.methods.find(methodKey{method: method}) }
+	recorded := func() *record { return r.methods.Find(methodKey{method: method}) }
 	old := r.entry(nil, "", method, nil, 0)
 	first := recorded()
 	if again := r.entry(nil, "", method, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
 	testkit.NoError(t, r.Reload(set))
-	for _, m := range r.methods.all() {
+	for _, m := range r.methods.All() {
 		if m.entries.Load() != nil {
 			t.Error("an old entry is kept")
 		}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/accounts"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
@@ -138,11 +139,11 @@ const longestRetryAfter = 24 * time.Hour
 // retryAfter returns Error.RetryAfter. The engine has added jitter to a server's delay.
 func (c *call) retryAfter(end *attempts.End) time.Duration {
 	after := min(end.Pushback, longestRetryAfter)
-	paid, ok := c.entry.budget.(*balance)
+	paid, ok := c.entry.budget.(*accounts.Balance)
 	if end.Reason != policy.ReasonBudgetExhausted || !ok {
 		return after
 	}
-	wait := paid.timeToRetry(clock.Time(clock.Now()))
+	wait := paid.TimeToRetry(clock.Time(clock.Now()))
 	return max(after, wait+time.Duration(c.retrier.random()*float64(wait)/2)) // many calls are refused at once, and one retry is paid
 }
 

@@ -43,7 +43,7 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary }
 
 // SetMostBalances bounds the balances.
-func (r *Retrier) SetMostBalances(n int) { r.budgets.table.most = n }
+func (r *Retrier) SetMostBalances(n int) { r.budgets.Table.Most = n }
 
 // Kept returns the bytes of memory that a stream has for what it has sent.
 func Kept(made grpc.ClientStream) (n int) {
@@ -66,4 +66,4 @@ func MistakeAnEnd(made grpc.ClientStream) {
 }
 
 // SetMostMethods bounds the methods.
-func (r *Retrier) SetMostMethods(n int) { r.methods.most = n }
+func (r *Retrier) SetMostMethods(n int) { r.methods.Most = n }

@@ -72,12 +72,26 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/accounts"
 	"github.com/stagger-go/stagger/internal/hooks/repeating"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
 )
+
+// To follow a call through this package, read these ten in order; docs/architecture.md has the pictures:
+//
+//	 1. Retrier            (interceptor.go)   what all calls share
+//	 2. entry              (entry.go)         the policy, budget and evidence of a method at a target
+//	 3. call               (call.go)          one call: its context, options and entry
+//	 4. attempt            (attempt.go)       one attempt, and what gRPC reports of it
+//	 5. unary.run          (unary.go)         chooses how a unary call runs, and makes its first attempt
+//	 6. call.joinEngine    (call_engine.go)   starts the engine, package internal/attempts, after a failure
+//	 7. call.resultOf      (outcome.go)       turns an error into the engine's Result
+//	 8. call.reportEnd     (call_engine.go)   gives the Result to the engine, which answers with a Step
+//	 9. driver.run         (driver.go)        carries out Steps of attempts that may run in parallel
+//	10. stream.withRetry   (stream_retry.go)  does all this for an operation of a stream
 
 // Retrier retries calls according to its policies. One Retrier serves any number of connections, which share its budgets. It starts one
 // goroutine per connection that cannot connect, until the connection recovers or is closed. You need not close it ([Retrier.Close] is for a
@@ -100,8 +114,8 @@ type Retrier struct {
 	single    *policy.Policy // for methods without a policy: one attempt
 
 	// What calls share.
-	methods   table[methodKey, *record]
-	budgets   budgets
+	methods   accounts.Table[methodKey, *record]
+	budgets   accounts.Budgets
 	waitLimit waitLimit
 	outages   outages
 	replayed  atomic.Int64 // bytes that all streams keep for replay
@@ -133,11 +147,11 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		settings: settings{random: rand.Float64, maxReplayed: defaultMaxReplayBytes},
 		single:   single,
-		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}},
+		budgets:  accounts.Budgets{Given: map[string]func(string) budget.Budget{}},
 	}
-	r.methods.most = mostKept
-	r.budgets.table.most = mostKept
-	r.budgets.generation = &r.generation
+	r.methods.Most = accounts.MostKept
+	r.budgets.Table.Most = accounts.MostKept
+	r.budgets.Generation = &r.generation
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())
@@ -152,7 +166,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set == nil {
 		return nil, errors.New("interceptor: New(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
-	fresh := newRules(decision.Describe(set, r.descriptors...))
+	fresh := newRules(methods.Describe(set, r.descriptors...))
 	if err := fresh.check(); err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 
 	lb "google.golang.org/grpc/balancer"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -34,7 +34,7 @@ type channel struct {
 
 // newChannel reads the keys of a file that gRPC itself implements. If the file names load balancing in both ways, the list counts, as in
 // gRPC, unless the program can't carry it out.
-func newChannel(set *decision.Set) channel {
+func newChannel(set *methods.Set) channel {
 	text := set.Compiled().Channel()
 	var file struct {
 		Balancing json.RawMessage `json:"loadBalancingConfig"`
@@ -59,7 +59,7 @@ func newChannel(set *decision.Set) channel {
 }
 
 // use reports whether the program can carry out a list of load balancing policies, and keeps it if so.
-func (c *channel) use(set *decision.Set, list json.RawMessage) bool {
+func (c *channel) use(set *methods.Set, list json.RawMessage) bool {
 	at := set.Compiled().ChannelAt[c.key]
 	used, err := parseBalancing(list)
 	if err != nil {

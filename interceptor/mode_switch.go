@@ -59,7 +59,7 @@ func (r *Retrier) SetMode(to ModeSwitch) error {
 // knowsService reports whether a policy entry, a descriptor or a call so far has the service.
 func (r *Retrier) knowsService(service string) bool {
 	of := func(name string) bool { return strings.HasPrefix(name, "/"+service+"/") }
-	for _, m := range r.methods.all() {
+	for _, m := range r.methods.All() {
 		if of(m.name) {
 			return true
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 )
 
 // Option configures a [Retrier]. It is a function, so that a package such as otelstagger can combine several options into one.
@@ -72,10 +72,10 @@ func WithBudget(name string, budgetOf func(target string) budget.Budget) Option 
 		if budgetOf == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a function; for no limit return budget.Unlimited", name)
 		}
-		if r.budgets.given == nil { // the option of a Retrier that New doesn't make
-			r.budgets.given = map[string]func(string) budget.Budget{}
+		if r.budgets.Given == nil { // the option of a Retrier that New doesn't make
+			r.budgets.Given = map[string]func(string) budget.Budget{}
 		}
-		r.budgets.given[name] = budgetOf
+		r.budgets.Given[name] = budgetOf
 		return nil
 	}
 }
@@ -113,7 +113,7 @@ func WithDescriptors(files *protoregistry.Files) Option {
 
 // described reports whether generated code or a descriptor set has a service.
 func (r *Retrier) described(service string) bool {
-	return decision.Descriptors{Files: r.descriptors}.Service(service) != nil
+	return methods.Descriptors{Files: r.descriptors}.Service(service) != nil
 }
 
 // Gate is a circuit breaker: it decides for each attempt of a call whether it may be sent, and learns how it ended. examples/breaker adapts

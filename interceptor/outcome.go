@@ -6,9 +6,7 @@ package interceptor
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -16,11 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/grpctext"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// local reports whether err isn't a response, but the error for the expired or cancelled context of a. If a was cancelled alone, before it
-// had a stream, that is so of any error: credentials choose its code.
+// local reports whether err isn't a response, but the error that gRPC, or an inner interceptor, returns because the context of a has ended.
+// If the driver has cancelled a before gRPC opened its stream, while the call goes on, any error is local: credentials choose its code.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	cancelled := a.ctx.Err() != nil
 	switch {
@@ -59,8 +58,8 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	// An error without a status comes from an interceptor, not from a server.
 	withoutStatus := !isStatus || st.Code() == codes.OK
 	r.Own = c.ownError(a, st, &now)
-	r.Final = r.Final || withoutStatus && verdict.means == meansByCode || deterministic(st.Code(), err) ||
-		a.report.unsent && dropped(st.Code(), err)
+	r.Final = r.Final || withoutStatus && verdict.means == meansByCode || grpctext.Deterministic(st.Code(), err) ||
+		a.report.unsent && grpctext.Dropped(st.Code(), err)
 	return r
 }
 
@@ -103,24 +102,11 @@ func (c *call) ownError(a *attempt, st *status.Status, now *attempts.Now) bool {
 		return true
 	case !a.report.unsent:
 		_, fromServer := a.report.trailer["content-type"] // as in all responses that are errors from the start
-		return !fromServer && ofMessages(st)
+		return !fromServer && grpctext.BadMessage(st)
 	case now.Down || now.Connecting:
 		return st.Code() != codes.Unavailable && st.Code() != codes.DeadlineExceeded
 	default:
 		return true
-	}
-}
-
-// ofMessages reports whether an error is grpc-go's for a message that it can't encode, send or decode. Servers in Go use the same texts.
-func ofMessages(st *status.Status) bool {
-	begins := func(text string) bool { return strings.HasPrefix(st.Message(), text) }
-	switch st.Code() {
-	case codes.ResourceExhausted:
-		return slices.ContainsFunc(tooLarge, begins)
-	case codes.Internal:
-		return slices.ContainsFunc(unfit, begins)
-	default:
-		return false
 	}
 }
 
@@ -155,73 +141,6 @@ func (c *call) warnMultiplied() {
 	if c.entry.mode == policy.ModeEnforce && c.options.maxAttempts > 1 && c.grpcMayHaveRetried() {
 		c.retrier.warnOnce(&multipliedAttempts, c.entry.name, c.entry.name)
 	}
-}
-
-// dropped reports whether a picker has dropped an RPC without a stream, as xDS and grpclb balancers do to
-// shed load. gRPC itself does not retry it either. The texts are grpc-go's own; err may wrap the status.
-func dropped(code codes.Code, err error) bool {
-	if code != codes.Unavailable {
-		return false
-	}
-	text := messageOf(err)
-	return slices.Contains(drops, text) || strings.HasPrefix(text, "max requests ") && strings.Contains(text, " exceeded on service ")
-}
-
-var drops = []string{
-	"RPC is dropped",
-	"request dropped by grpclb",
-}
-
-// deterministic reports whether err is an error for a message as such, on either side: the same
-// message fails again. Only the text distinguishes it from a server's other refusals, not the code or
-// trailers. err may wrap the status.
-func deterministic(code codes.Code, err error) bool {
-	message := messageOf(err)
-	return aboveLimit(code, message) || code == codes.Internal && (strings.HasPrefix(message, cardinality) ||
-		slices.ContainsFunc(unfit, func(text string) bool { return strings.HasPrefix(message, text) }))
-}
-
-// statusError is an error that has a status, as gRPC's have.
-type statusError interface {
-	error
-	GRPCStatus() *status.Status
-}
-
-// messageOf returns the message of the status that err is or wraps, as gRPC made it, or "".
-func messageOf(err error) string {
-	inner, ok := errors.AsType[statusError](err)
-	if !ok {
-		return ""
-	}
-	return inner.GRPCStatus().Message()
-}
-
-// cardinality begins grpc-go's texts for a server that sends no reply to a unary call, or several.
-const cardinality = "cardinality violation:"
-
-// tooLarge are the beginnings of grpc-go's texts for messages above a size limit.
-var tooLarge = []string{
-	"trying to send message larger than max",
-	"grpc: message too large (",
-	"grpc: received message larger than max",
-	"grpc: message after decompression larger than max",
-	"grpc: received message after decompression larger than max",
-}
-
-// unfit are the beginnings of grpc-go's texts for messages and headers that this client can't encode or decode.
-var unfit = []string{
-	"grpc: Compressor is not installed",
-	"grpc: Decompressor is not installed",
-	"grpc: error while compressing",
-	"grpc: error while marshaling",
-	"grpc: failed to decompress the",
-	"grpc: failed to read decompressed data",
-	"grpc: failed to unmarshal the received message",
-	"grpc: no decompressor available",
-	"grpc: peer compressed the response",
-	"header key ",
-	"header list size to send violates",
-	"no codec registered for content-subtype",
 }
 
 // Verdict is a classifier's judgment of an attempt's result: [VerdictByCode], [VerdictRetry], [VerdictNotYet] or [VerdictFinal], with a delay

@@ -6,7 +6,7 @@ package interceptor
 import (
 	"errors"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/changes"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -40,7 +40,7 @@ func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 
 // replace is Reload without notifications. It returns the old and the new rules.
 func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
-	after = newRules(decision.Describe(set, r.descriptors...))
+	after = newRules(methods.Describe(set, r.descriptors...))
 	if err := after.check(); err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +54,7 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	r.waitLimit.setSlots(fresh.set.Compiled().MaxWaiting)
-	r.budgets.reload(fresh)
+	r.budgets.Reload(fresh.budgets)
 	before = r.rules.Swap(fresh)
 	r.generation.Add(1)
 	r.dropEntries()

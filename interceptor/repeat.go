@@ -27,7 +27,7 @@ func (c *call) second() *repeating.Call {
 	}
 	s := &repeating.Call{
 		Ctx: contextOfLater(context.WithoutCancel(c.ctx), 1, false), Conn: c.cc, Method: c.method, Name: c.entry.name,
-		Options: append(slices.Clone(c.options.shared[added:]), insideOption{}),
+		Options: append(slices.Clone(c.options.shared[optionsAdded:]), insideOption{}),
 	}
 	if deadline, limited := c.ctx.Deadline(); limited {
 		s.Deadline = deadline.Add(clock.Now() - c.start)

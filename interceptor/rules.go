@@ -5,17 +5,18 @@ package interceptor
 
 import (
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/accounts"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/methods"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
 // with which they began.
 type rules struct {
-	set       *decision.Set
-	budgets   map[string]budgetRule // by name; "" is the default budget
-	throttled bool                  // every call counts for the budget, even without retries
+	set       *methods.Set
+	budgets   map[string]accounts.Rule // by name; "" is the default budget
+	throttled bool                     // every call counts for the budget, even without retries
 	channel   channel
 	balancing string                // see balancing.Config
 	elsewhere balancing.Hook        // nil: the program does not import package elsewhere
@@ -23,18 +24,18 @@ type rules struct {
 }
 
 // newRules returns the rules of a set.
-func newRules(set *decision.Set) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere(), newGate: admitting.Registered()}
+func newRules(set *methods.Set) *rules {
+	r := &rules{set: set, budgets: map[string]accounts.Rule{}, elsewhere: importedElsewhere(), newGate: admitting.Registered()}
 	r.channel = newChannel(set)
 	config := set.Compiled().Channel()
 	r.balancing = balancing.Config(config)
-	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
+	r.budgets[""] = accounts.Rule{Config: budget.Default(), Scope: "TARGET"}
 	if t := set.Compiled().RetryThrottling; t != nil {
-		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
+		r.budgets[""] = accounts.Rule{Config: *t, Scope: "TARGET"}
 		r.throttled = true
 	}
 	for _, spec := range set.Compiled().Budgets {
-		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope}
+		r.budgets[spec.Name] = accounts.Rule{Config: spec.Config, Scope: spec.Scope}
 	}
 	return r
 }
@@ -49,7 +50,7 @@ func (r *rules) check() error {
 		return err
 	}
 	for name, b := range r.budgets {
-		if err := checkBudget(name, b.config); err != nil {
+		if err := checkBudget(name, b.Config); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/accounts"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -84,26 +85,20 @@ type BudgetState struct {
 	Dropped          bool
 }
 
-// The sources of budgets.
-const (
-	budgetOfPolicies = "policies" // the policy file or set, or the default budget
-	budgetOfOption   = "option"   // [WithBudget]
-)
-
 // budgetStates returns readings of the budgets that calls have used, ordered by name, target and
 // service. unread reports the ones that can't be read.
 func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic) {
 	now := time.Now()
-	balances, counted := r.budgets.all()
-	state := func(key budgetKey, w withdrawals) BudgetState {
+	balances, counted := r.budgets.All()
+	state := func(key accounts.Key, w accounts.Withdrawals) BudgetState {
 		return BudgetState{
-			Name: key.name, Kind: key.kind, Target: key.target, Service: key.service,
-			Granted: w.granted, Refused: w.refused,
+			Name: key.Name, Kind: key.Kind, Target: key.Target, Service: key.Service,
+			Granted: w.Granted, Refused: w.Refused,
 		}
 	}
-	read := func(key budgetKey, w withdrawals, b budget.Budget) {
+	read := func(key accounts.Key, w accounts.Withdrawals, b budget.Budget) {
 		wrong := func(problem string) {
-			unread = append(unread, policy.Diagnostic{Severity: document.SeverityWarning, Field: "budget", Value: key.name, Message: "cannot be read, since it " + problem})
+			unread = append(unread, policy.Diagnostic{Severity: document.SeverityWarning, Field: "budget", Value: key.Name, Message: "cannot be read, since it " + problem})
 		}
 		defer func() { // a user's budget may panic
 			if v := recover(); v != nil {
@@ -123,11 +118,11 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 		list = append(list, s)
 	}
 	for key, kept := range balances {
-		read(key, counted[key], kept.budget) // counts are zero if another one has them
+		read(key, counted[key], kept.Budget) // counts are zero if another one has them
 		delete(counted, key)
 	}
 	for key, w := range counted {
-		if w != (withdrawals{}) {
+		if w != (accounts.Withdrawals{}) {
 			s := state(key, w)
 			s.Dropped = true
 			list = append(list, s)

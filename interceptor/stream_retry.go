@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/grpctext"
 )
 
 // lock takes the lock, when no goroutine decides. Only code of this package runs with it.
@@ -155,7 +156,7 @@ func (s *stream) attemptEnded(t *streamAttempt, err error, received bool) {
 // write trailer and peer.
 func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attempts.Now) {
 	now := s.now()
-	if closed(s.cc) && strings.HasSuffix(messageOf(err), connClosing) {
+	if closed(s.cc) && strings.HasSuffix(grpctext.Message(err), connClosing) {
 		err = errConnClosing // Header wraps it
 	}
 	silent := s.endedSilent(t, err)

@@ -30,8 +30,8 @@ type surprise struct {
 // maxWarnings bounds the memory that users can make warnings of a kind use.
 const maxWarnings = 100
 
-// once has the warnings given so far, at most [maxWarnings] of a kind: users may choose the names of methods and targets, and must not
-// spend the warnings of other kinds with them.
+// once records the warnings that the Retrier has given, at most [maxWarnings] of a kind. A proxy's callers choose names of methods and
+// targets. Since each kind has its own limit, their names can't suppress the warnings of other kinds.
 type once struct {
 	mu    sync.Mutex // guards count, and what is added to seen
 	seen  sync.Map   // of givenWarning; calls read it without the lock

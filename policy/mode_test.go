@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
@@ -31,7 +31,7 @@ func TestMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", row.file+"\nmethodConfig:\n- name: [{service: a.B}]\n  "+row.entry)
-			p := decision.Describe(set).Lookup("/a.B/C")
+			p := methods.Describe(set).Lookup("/a.B/C")
 			if p.Mode() != row.mode {
 				t.Errorf("mode %v; want %v", p.Mode(), row.mode)
 			}

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -62,8 +62,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	if !reflect.DeepEqual(compiled.OfSet(again).Config, compiled.OfSet(set).Config) {
 		t.Errorf("the config is\n%+v\nand becomes\n%+v", compiled.OfSet(set).Config, compiled.OfSet(again).Config)
 	}
-	for i, p := range decision.Describe(set).Policies() {
-		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(compiled.Of(p).Policy, compiled.Of(q).Policy) {
+	for i, p := range methods.Describe(set).Policies() {
+		if q := methods.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(compiled.Of(p).Policy, compiled.Of(q).Policy) {
 			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), compiled.Of(p).Policy, q.Name(), compiled.Of(q).Policy)
 		}
 	}
@@ -82,8 +82,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 		}
 	}
 	for _, assume := range []bool{false, true} {
-		config, notes := lint.Export(decision.Describe(set), assume)
-		if same, sameNotes := lint.Export(decision.Describe(again), assume); string(same) != string(config) ||
+		config, notes := lint.Export(methods.Describe(set), assume)
+		if same, sameNotes := lint.Export(methods.Describe(again), assume); string(same) != string(config) ||
 			!reflect.DeepEqual(sameNotes, notes) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
@@ -131,7 +131,7 @@ func use(t *testing.T, set *policy.Set) {
 			t.Errorf("budget %+v cannot be made: %v", b, err)
 		}
 	}
-	described := decision.Describe(set)
+	described := methods.Describe(set)
 	for i, p := range described.Policies() {
 		if !declared[p.Budget()] || described.Lookup(p.Name()) != p {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())

@@ -14,8 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -66,7 +66,7 @@ func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		compiled := decision.Describe(set)
+		compiled := methods.Describe(set)
 		plain, _ := lint.Export(compiled, true)
 		observes := slices.ContainsFunc(compiled.Policies(), func(p *policy.Policy) bool { return p.Mode() > policy.ModeEnforce })
 		refused := false // for the one exception: spellings that gRPC for Go does not know

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -165,7 +165,7 @@ func TestGRPCReadsTheSame(t *testing.T) {
 				t.Fatalf("Parse(%s) = %v", config, err)
 			}
 			alike(t, conn, set)
-			plain, _ := lint.Export(decision.Describe(set), true)
+			plain, _ := lint.Export(methods.Describe(set), true)
 			if conn, err = grpcReads(t, string(plain)); err != nil {
 				t.Fatalf("gRPC refuses %s: %v", plain, err)
 			}

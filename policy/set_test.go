@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -62,7 +62,7 @@ func TestSpecOfAnotherPolicy(t *testing.T) {
 		t.Fatal("no files", err)
 	}
 	for _, file := range files {
-		for _, p := range decision.Describe(testkit.Must(policy.Load(file))(t)).Policies() {
+		for _, p := range methods.Describe(testkit.Must(policy.Load(file))(t)).Policies() {
 			if same := testkit.Must(compiled.NewPolicy(compiled.Of(p).Policy))(t); !reflect.DeepEqual(compiled.Of(same).Policy, compiled.Of(p).Policy) {
 				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), compiled.Of(same).Policy, compiled.Of(p).Policy)
 			}

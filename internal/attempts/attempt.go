@@ -61,8 +61,8 @@ func (c *Call) newestAttempt() *attempt {
 	return nil
 }
 
-// addRunning makes the last that was sent one that runs, with what is held for it.
-func (c *Call) addRunning(at time.Duration) *attempt {
+// startAttempt adds the attempt that the driver sends now to those that run. It takes over what the ledger holds for the pending attempt.
+func (c *Call) startAttempt(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
 	a.began, a.number, a.slowAt = at, c.used.sent, Never

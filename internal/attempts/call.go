@@ -134,7 +134,7 @@ func (c *Call) Join(s *Settings, at time.Duration) (step Step) {
 
 func (c *Call) sendFirst(at time.Duration) (step Step) {
 	c.used.sent, c.gap.since = 1, Never
-	first := c.addRunning(at)
+	first := c.startAttempt(at)
 	c.setSlowAt(first)
 	step.Send = 1
 	step.Wake, step.Slow = first.slowAt, first.slowAt != Never

@@ -55,7 +55,7 @@ const (
 	nothing      pendingState = iota
 	waiting                   // until it is due
 	disconnected              // until the channel is up, or the wait for it is over
-	replacing                 // until the attempt that it replaces has ended, which was told to
+	replacing                 // until the slow attempt that it replaces, which the engine has cancelled, has ended
 )
 
 // setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
@@ -283,7 +283,7 @@ func (c *Call) toReplace() *attempt {
 // sendPending sends the pending attempt, which takes over everything held for it.
 func (c *Call) sendPending(step *Step, at time.Duration) {
 	c.used.sent++
-	a := c.addRunning(at)
+	a := c.startAttempt(at)
 	a.hedge = c.pending.decision.Reason == policy.ReasonHedge
 	if a.hedge {
 		c.used.hedges++

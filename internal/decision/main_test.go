@@ -8,11 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -35,32 +31,3 @@ func policyOf(t testing.TB, s spec.Policy) *policy.Policy {
 	}
 	return p
 }
-
-// mustParse reads a policy file, and knows the services of the shop.
-func mustParse(t testing.TB, text string) *decision.Set {
-	t.Helper()
-	set, err := policy.Parse("f", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decision.Describe(set, shop)
-}
-
-var shop = func() *protoregistry.Files {
-	method := func(name string, level *descriptorpb.MethodOptions_IdempotencyLevel) *descriptorpb.MethodDescriptorProto {
-		return &descriptorpb.MethodDescriptorProto{
-			Name: &name, InputType: new(".shop.Any"), OutputType: new(".shop.Any"), Options: &descriptorpb.MethodOptions{IdempotencyLevel: level},
-		}
-	}
-	files, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
-		Name: new("shop.proto"), Package: new("shop"), Syntax: new("proto3"),
-		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
-		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Mixed"), Method: []*descriptorpb.MethodDescriptorProto{
-			method("Get", descriptorpb.MethodOptions_NO_SIDE_EFFECTS.Enum()), method("Pay", nil), method("Add", nil),
-		}}},
-	}}})
-	if err != nil {
-		panic(err)
-	}
-	return files
-}()

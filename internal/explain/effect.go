@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -38,7 +38,7 @@ type Effect struct {
 }
 
 // EffectOf returns the effect on "/service/method", for a Retrier with a cap on attempts.
-func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
+func EffectOf(set *methods.Set, method string, maxAttempts int) Effect {
 	e := Effect{Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
 	if e.Policy == nil {
 		e.Entry, e.Because = "none", "no entry names it, its service or everything"
@@ -90,7 +90,7 @@ func entry(p *policy.Policy) string {
 	return p.Name()
 }
 
-func safe(set *decision.Set, p *policy.Policy, method string) (yes bool, because string) {
+func safe(set *methods.Set, p *policy.Policy, method string) (yes bool, because string) {
 	key, named := p.IdempotencyKey(), !strings.HasSuffix(p.Name(), "/")
 	switch said := compiled.Of(p).Idempotency; {
 	case key != "":
@@ -108,7 +108,7 @@ func safe(set *decision.Set, p *policy.Policy, method string) (yes bool, because
 	}
 }
 
-func budgetOf(set *decision.Set, p *policy.Policy) (name string, rule budget.Config) {
+func budgetOf(set *methods.Set, p *policy.Policy) (name string, rule budget.Config) {
 	config := set.Compiled()
 	switch name = p.Budget(); {
 	case name == "NONE":

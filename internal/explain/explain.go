@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -100,7 +101,7 @@ type Event struct {
 
 // Explain plays a call of which every attempt fails in the same way, or none ends. drawn are the random numbers of the decisions, at least one; the last is used for all
 // further ones. An attempt that is slow and then fails has two decisions.
-func Explain(set *decision.Set, q Question, drawn []float64) Answer {
+func Explain(set *methods.Set, q Question, drawn []float64) Answer {
 	a := Answer{Question: q, Effect: EffectOf(set, q.Method, q.MaxAttempts), Limit: q.Deadline}
 	if a.Policy == nil {
 		return a
@@ -120,7 +121,7 @@ func Explain(set *decision.Set, q Question, drawn []float64) Answer {
 
 // setLimit lowers the limit of the call to the entry's timeout. A unary call without either has the default, and so has a call
 // that no descriptor shows to be a stream.
-func (a *Answer) setLimit(set *decision.Set) {
+func (a *Answer) setLimit(set *methods.Set) {
 	timeout := a.Policy.Timeout()
 	switch {
 	case timeout > 0 && (a.Limit == 0 || timeout < a.Limit):

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/backoff"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
@@ -39,7 +39,7 @@ import (
 // no policy that is linked into the program.
 //
 // [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
-func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []policy.Diagnostic) {
+func Export(set *methods.Set, assumeIdempotent bool) (config []byte, notes []policy.Diagnostic) {
 	var (
 		plain plainConfig
 		n     configNotes
@@ -99,7 +99,7 @@ func needsElsewhere(config json.RawMessage) bool {
 
 // enforced returns an entry for clients without modes: without a policy that stagger does not enforce. The entry stays even if
 // it is otherwise empty, because it hides less specific entries from its methods. key is the removed key, or "".
-func enforced(set *decision.Set, m spec.MethodConfig) (left spec.MethodConfig, key, why string) {
+func enforced(set *methods.Set, m spec.MethodConfig) (left spec.MethodConfig, key, why string) {
 	if len(m.Names) == 0 || m.Retry == nil && m.Hedge == nil {
 		return m, "", ""
 	}
@@ -131,7 +131,7 @@ type leftOut struct {
 
 // split splits an entry in two: one for the methods that any client may retry, and one without a policy for the others. The
 // second stays even if it is otherwise empty, because it hides less specific entries from its methods.
-func split(set *decision.Set, m spec.MethodConfig) (parts []spec.MethodConfig, left []leftOut) {
+func split(set *methods.Set, m spec.MethodConfig) (parts []spec.MethodConfig, left []leftOut) {
 	if m.Retry == nil && m.Hedge == nil {
 		return []spec.MethodConfig{m}, nil
 	}
@@ -315,7 +315,7 @@ func (n *configNotes) add(field, value, message string) {
 }
 
 // entry notes the parts of an entry that plain gRPC lacks.
-func (n *configNotes) entry(set *decision.Set, path string, m spec.MethodConfig) {
+func (n *configNotes) entry(set *methods.Set, path string, m spec.MethodConfig) {
 	if len(m.Names) == 0 {
 		return
 	}
@@ -337,7 +337,7 @@ func (n *configNotes) entry(set *decision.Set, path string, m spec.MethodConfig)
 }
 
 // unsafe notes the most important difference.
-func (n *configNotes) unsafe(set *decision.Set, path string, m spec.MethodConfig) {
+func (n *configNotes) unsafe(set *methods.Set, path string, m spec.MethodConfig) {
 	if m.IdempotencyKey != "" || m.Idempotency == "ASSUME" {
 		return
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
@@ -34,8 +34,8 @@ import (
 
 // Options configure a lint.
 type Options struct {
-	Descriptors  decision.Descriptors // of the APIs that the file's readers call
-	OtherClients bool                 // adds advice for gRPC clients without stagger that use the same file
+	Descriptors  methods.Descriptors // of the APIs that the file's readers call
+	OtherClients bool                // adds advice for gRPC clients without stagger that use the same file
 }
 
 // Lint parses a policy file, and returns all diagnostics, in the order of the file: the errors for which [policy.Parse] refuses it
@@ -49,7 +49,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		return wrong.Diagnostics
 	}
-	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: &compiled.OfSet(parsed).Config}
+	l := linter{report: document.NewReport(file), set: methods.DescribeBy(parsed, o.Descriptors), config: &compiled.OfSet(parsed).Config}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBalancers()
@@ -104,7 +104,7 @@ func kubernetesObject(file string, data []byte) []policy.Diagnostic {
 
 type linter struct {
 	report *document.Report
-	set    *decision.Set
+	set    *methods.Set
 	config *spec.Config
 	found  []policy.Diagnostic // notes; warnings are in the report
 }
@@ -237,7 +237,7 @@ func (l *linter) noteSharedBudgets() {
 				if method.IsStreamingServer() {
 					users = streams
 				}
-				path := decision.MethodPath(method)
+				path := methods.MethodPath(method)
 				if method.IsStreamingClient() || users[b].method != "" || !l.set.Safe(p, path) && p.IdempotencyKey() == "" {
 					continue
 				}
@@ -417,19 +417,20 @@ func (l *linter) lintFirstRetry(path string, r *spec.Retry) {
 
 // listUndeclared names the methods of an entry that will not be retried.
 func (l *linter) listUndeclared(path string, m spec.MethodConfig) {
-	var methods, unknown []string // unknown are names without descriptors
+	var undeclared, unknown []string // unknown are names without descriptors
 	for _, name := range m.Names {
-		if !strings.HasSuffix(name, "/") || !decision.NeedsLevel(l.set.Lookup(name)) || !l.set.Matches(name) {
+		if !strings.HasSuffix(name, "/") || !methods.NeedsLevel(l.set.Lookup(name)) || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)
-		if methods = append(methods, others...); len(safe)+len(others) == 0 {
+		undeclared = append(undeclared, others...)
+		if len(safe)+len(others) == 0 {
 			unknown = append(unknown, cmp.Or(strings.Trim(name, "/"), "{}"))
 		}
 	}
 	var which []string
-	if len(methods) > 0 {
-		which = append(which, atMost(methods))
+	if len(undeclared) > 0 {
+		which = append(which, atMost(undeclared))
 	}
 	if len(unknown) > 0 {
 		which = append(which, "methods of "+atMost(unknown))
@@ -543,7 +544,7 @@ func (l *linter) noteNoAttemptTimeout(path string, m spec.MethodConfig) {
 	var found []string
 	for _, n := range m.Names {
 		for method := range l.set.MethodsOf(n) {
-			full := decision.MethodPath(method)
+			full := methods.MethodPath(method)
 			if !method.IsStreamingClient() && !method.IsStreamingServer() && l.set.Safe(l.set.Lookup(full), full) {
 				found = append(found, full)
 			}
@@ -561,7 +562,7 @@ func (l *linter) noteStreamTimes(path string, m spec.MethodConfig) {
 	var streams, timed []string
 	for _, n := range m.Names {
 		for method := range l.set.MethodsOf(n) {
-			name := decision.MethodPath(method)
+			name := methods.MethodPath(method)
 			if method.IsStreamingClient() || method.IsStreamingServer() {
 				streams = append(streams, name)
 			}
@@ -585,7 +586,7 @@ func (l *linter) notTimed(path string, m spec.MethodConfig) {
 	for _, n := range m.Names {
 		for method := range l.set.MethodsOf(n) {
 			if method.IsStreamingClient() {
-				found = append(found, decision.MethodPath(method))
+				found = append(found, methods.MethodPath(method))
 			}
 		}
 	}

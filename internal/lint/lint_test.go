@@ -14,19 +14,19 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
-func mustParse(t *testing.T, text string) *decision.Set {
+func mustParse(t *testing.T, text string) *methods.Set {
 	t.Helper()
 	set, err := policy.Parse("f", []byte(text))
 	if err != nil {
 		t.Fatalf("Parse(\n%s) = %v", text, err)
 	}
-	return decision.Describe(set)
+	return methods.Describe(set)
 }
 
 // bounded adds a default timeout and load balancing to a file, for tests that aren't about files without them.
@@ -479,7 +479,7 @@ func TestLintOnlyDescriptors(t *testing.T) {
 	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
-		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: decision.Descriptors{Only: only}})
+		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: methods.Descriptors{Only: only}})
 		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool {
 			return strings.Contains(d.Message, "shares the balance") || strings.Contains(d.Message, "of a stream") ||
 				strings.Contains(d.Message, "does not apply")

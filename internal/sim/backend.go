@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/hooks/balancing"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/tried"
 )
@@ -194,7 +194,7 @@ func (c *call) pickBackend() *backend {
 
 // retriesElsewhere reports whether a policy file sends retries to another backend. As in gRPC, the first known policy of a
 // list counts; the simulator knows only those that it can play.
-func retriesElsewhere(set *decision.Set) (bool, error) {
+func retriesElsewhere(set *methods.Set) (bool, error) {
 	channel, at := set.Compiled().Channel(), set.Compiled().ChannelAt[spec.BalancingKey]
 	config := balancing.Config(channel)
 	if config == "" {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
@@ -124,7 +124,7 @@ func simulated(t *testing.T, set *policy.Set, f sim.Fault) string {
 	f.Service = "shop"
 	s := &sim.Scenario{
 		Title: "one client", Seed: 1, Bucket: 10 * ms, Recovery: sim.Recovery{Success: 0.99, Window: 250 * ms},
-		Policies: map[string]*sim.Policy{"p": {Set: decision.Describe(set)}},
+		Policies: map[string]*sim.Policy{"p": {Set: methods.Describe(set)}},
 		Services: []sim.Service{{Name: "shop", Backends: 1, Workers: 100, Time: &sim.Distribution{A: served}, Refuse: codes.ResourceExhausted, Guard: true}},
 		Fleets: []sim.Fleet{{
 			Name: "users", Clients: 1,

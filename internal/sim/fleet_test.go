@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -35,7 +35,7 @@ func TestLinkLoss(t *testing.T) {
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	s := small()
-	s.Policies = map[string]*Policy{"retries": {Set: decision.Describe(testkit.Must(policy.Parse("retries.yaml", []byte(`
+	s.Policies = map[string]*Policy{"retries": {Set: methods.Describe(testkit.Must(policy.Parse("retries.yaml", []byte(`
 methodConfig:
   - name: [{service: shop.v1.Shop, method: Get}]
     retryPolicy:

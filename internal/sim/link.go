@@ -13,9 +13,9 @@ import (
 	_ "github.com/stagger-go/stagger/admission" // the gates
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/internal/hooks/admitting"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
@@ -50,7 +50,7 @@ type link struct {
 }
 
 // maxAttempts returns the cap on the policies' maxAttempts: the call's, or that of its policy file.
-func (c *Call) maxAttempts(set *decision.Set) int {
+func (c *Call) maxAttempts(set *methods.Set) int {
 	if c.Attempts > 0 || set == nil {
 		return max(c.Attempts, 1)
 	}
@@ -165,8 +165,8 @@ func (l *link) gate(client int) admitting.Gate {
 
 // retriers are one Retrier in each process of one kind: the state that calls by one policy file share.
 type retriers struct {
-	set     *decision.Set // nil: no policy
-	slots   []slots       // one for each process
+	set     *methods.Set // nil: no policy
+	slots   []slots      // one for each process
 	budgets map[budgetKey]*budgets
 	methods map[methodKey][]*evidence.Method // one for each process, as below
 	gates   map[methodKey][]admitting.Gate
@@ -178,7 +178,7 @@ type retriersKey struct {
 	processes    int
 }
 
-func newRetriers(set *decision.Set, processes int) *retriers {
+func newRetriers(set *methods.Set, processes int) *retriers {
 	r := &retriers{
 		set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{},
 		methods: map[methodKey][]*evidence.Method{}, gates: map[methodKey][]admitting.Gate{},

@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Policy is a policy file, or a policy within the scenario.
 type Policy struct {
-	*decision.Set
+	*methods.Set
 
 	File string // as the scenario names it; "": the scenario contains the policy
 }
@@ -36,11 +36,11 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{Set: decision.Describe(set), File: file}, nil
+	return &Policy{Set: methods.Describe(set), File: file}, nil
 }
 
 // setOf returns the policy file of calls, or nil.
-func (s *Scenario) setOf(name string) *decision.Set {
+func (s *Scenario) setOf(name string) *methods.Set {
 	if p := s.Policies[name]; p != nil {
 		return p.Set
 	}
@@ -81,7 +81,7 @@ func (c *codec) policy(f *fields, name string) *Policy {
 			c.reportPolicy(err, f.Under(name), func(field string) string { return f.Under(name) + "." + field })
 			return nil
 		}
-		return &Policy{Set: decision.Describe(set)}
+		return &Policy{Set: methods.Describe(set)}
 	}
 	var file string
 	if f.Text(name, &file); file == "" {

@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
@@ -268,7 +268,7 @@ func (v *Variant) methodOf(from, own string) string {
 func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario, error) {
 	more := *s
 	more.Policies = maps.Clone(s.Policies)
-	more.Policies[name] = &Policy{Set: decision.Describe(set), File: name}
+	more.Policies[name] = &Policy{Set: methods.Describe(set), File: name}
 	more.Variants = slices.Clone(s.Variants)
 	if len(more.Variants) == 0 {
 		more.Variants = []Variant{{Name: "as the scenario says"}}

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 )
@@ -72,7 +72,7 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 	retrier := p.retriers[number-1]
 	is := retrier.State()
 	question.MaxAttempts, question.DefaultTimeout = compiled.OfSet(is.Policies).MaxAttemptsLimit, is.DefaultTimeout
-	a := explain.Explain(decision.Describe(is.Policies, retrier.Descriptors()...), question, explain.Draw(1))
+	a := explain.Explain(methods.Describe(is.Policies, retrier.Descriptors()...), question, explain.Draw(1))
 	e.Answer = a.Text()
 	return e, nil
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/running"
@@ -144,7 +144,7 @@ type decisionState struct {
 }
 
 // banners returns a banner for all calls, if they are not retried, and for each service of which that was set by hand.
-func banners(set *decision.Set, switches []interceptor.ModeSwitch) (list []banner) {
+func banners(set *methods.Set, switches []interceptor.ModeSwitch) (list []banner) {
 	for _, s := range switches {
 		mode, title, by := s.Mode, "Mode ", ""
 		if s.Service == "" {
@@ -188,7 +188,7 @@ func byHand(is interceptor.State) (list []string) {
 // state returns the data about a Retrier, with the decisions about one method, or all for "".
 func (p *page) state(i int, method string) retrierState {
 	is := p.retriers[i].State()
-	set := decision.Describe(is.Policies)
+	set := methods.Describe(is.Policies)
 	s := retrierState{
 		Number: i + 1, Process: thisProcess, ShowErrors: p.config.ShowErrors,
 		Policy: policyState{
@@ -260,7 +260,7 @@ func meanings(decisions []decisionState) (list []meaning) {
 }
 
 // otherModes returns the entries with another mode than the file's.
-func otherModes(set *decision.Set) []string {
+func otherModes(set *methods.Set) []string {
 	list := []string{}
 	for _, p := range set.Policies() {
 		if p.Mode() != set.Mode() {

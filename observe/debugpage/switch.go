@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -143,7 +143,7 @@ func (m modes) state() []switchState {
 	list := make([]switchState, len(m.retriers))
 	for i, r := range m.retriers {
 		is := r.State()
-		set := decision.Describe(is.Policies)
+		set := methods.Describe(is.Policies)
 		list[i] = switchState{Number: i + 1, Source: is.Policies.Source(), Mode: set.Mode()}
 		for _, s := range is.Switches { // the first is that of all calls
 			inForce := policy.StrictestMode(set.Mode(), is.Switches[0].Mode, s.Mode)

@@ -84,13 +84,13 @@ func TestRunbook(t *testing.T) {
 }
 
 // warnings returns the texts of all warnings of a Retrier, from the code of packages interceptor,
-// policy and decision.
+// policy, spec and methods.
 func warnings(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	for _, pattern := range []string{"interceptor/*.go", "policy/*.go", "internal/policyfile/spec/*.go", "internal/decision/*.go"} {
+	for _, pattern := range []string{"interceptor/*.go", "policy/*.go", "internal/policyfile/spec/*.go", "internal/methods/*.go"} {
 		paths, err := filepath.Glob(pattern)
-		if err != nil || len(paths) < 10 {
+		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
 		}
 		for _, path := range paths {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -30,7 +30,7 @@ func ReadFile(c *cobra.Command, file string) ([]byte, error) {
 }
 
 // Load reads descriptor sets and a policy file, or for "-" the command's input.
-func Load(c *cobra.Command, file string, images []string) (known API, set *decision.Set, err error) {
+func Load(c *cobra.Command, file string, images []string) (known API, set *methods.Set, err error) {
 	if known, err = LoadAPI(images); err != nil {
 		return known, nil, err
 	}
@@ -42,7 +42,7 @@ func Load(c *cobra.Command, file string, images []string) (known API, set *decis
 	if err != nil {
 		return known, nil, err
 	}
-	return known, decision.Describe(parsed, known.files...), nil
+	return known, methods.Describe(parsed, known.files...), nil
 }
 
 // WriteJSON writes a value as indented JSON of printable characters.
@@ -124,7 +124,7 @@ func LoadAPI(images []string) (API, error) {
 func (a API) Known() bool { return len(a.files) > 0 }
 
 // Only returns the descriptors of the API, without those of services whose generated code is linked into this program.
-func (a API) Only() decision.Descriptors { return decision.Descriptors{Files: a.files, Only: true} }
+func (a API) Only() methods.Descriptors { return methods.Descriptors{Files: a.files, Only: true} }
 
 // Services returns the services by name, each from the first set that has it.
 func (a API) Services() []protoreflect.ServiceDescriptor {

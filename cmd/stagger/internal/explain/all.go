@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/lookup"
 	"github.com/stagger-go/stagger/internal/report"
@@ -32,7 +32,7 @@ type row struct {
 const others = "(others)"
 
 // rowsOfAPI returns the methods of an API.
-func rowsOfAPI(set *decision.Set, known cli.API) []row {
+func rowsOfAPI(set *methods.Set, known cli.API) []row {
 	var rows []row
 	for _, s := range known.Services() {
 		for _, method := range cli.Methods(s) {
@@ -44,7 +44,7 @@ func rowsOfAPI(set *decision.Set, known cli.API) []row {
 }
 
 // rowsOfFile returns the methods that a file names, by service in the order of the file.
-func rowsOfFile(set *decision.Set) []row {
+func rowsOfFile(set *methods.Set) []row {
 	list := set.Policies()
 	rows := make([]row, 0, len(list))
 	var services []string // in the order of the file
@@ -83,7 +83,7 @@ func rank(method string) int {
 }
 
 // effectOf returns the effect for a Retrier with the file's cap on attempts.
-func effectOf(set *decision.Set, path string) explain.Effect {
+func effectOf(set *methods.Set, path string) explain.Effect {
 	return explain.EffectOf(set, path, set.Compiled().MaxAttemptsLimit)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 )
 
@@ -215,7 +216,7 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 }
 
 // checkMethod returns an error for a method that neither an entry nor the API has: most often a typing error.
-func checkMethod(method string, set *decision.Set, known cli.API) error {
+func checkMethod(method string, set *methods.Set, known cli.API) error {
 	var names []string // of methods
 	for _, p := range set.Policies() {
 		if !strings.HasSuffix(p.Name(), "/") {
@@ -233,7 +234,7 @@ func checkMethod(method string, set *decision.Set, known cli.API) error {
 	if !missing || slices.Contains(names, method) {
 		return nil
 	}
-	text := fmt.Sprintf("%s: no entry and no descriptor has this method%s", method, decision.DidYouMean(method, names))
+	text := fmt.Sprintf("%s: no entry and no descriptor has this method%s", method, methods.DidYouMean(method, names))
 	return errors.New(document.Printable(text))
 }
 
@@ -291,7 +292,7 @@ func (o *options) explainAll(c *cobra.Command, file string) error {
 }
 
 // load reads the descriptor sets and the policy file.
-func (o *options) load(c *cobra.Command, file string) (known cli.API, set *decision.Set, err error) {
+func (o *options) load(c *cobra.Command, file string) (known cli.API, set *methods.Set, err error) {
 	return cli.Load(c, file, o.images)
 }
 

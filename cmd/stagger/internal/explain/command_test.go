@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -210,7 +210,7 @@ func TestExplainClientStream(t *testing.T) {
 		set := testkit.Must(policy.Parse("retry.yaml", []byte("methodConfig:\n- name: [{service: acme.Uploads}]\n  idempotency: ASSUME\n  "+entry+"\n")))(t)
 		for method, want := range wants {
 			q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
-			a := explain.Explain(decision.Describe(set, files), q, []float64{0.5})
+			a := explain.Explain(methods.Describe(set, files), q, []float64{0.5})
 			if got := a.Text(); !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", method, want, got)
 			}

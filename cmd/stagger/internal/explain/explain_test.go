@@ -22,6 +22,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
@@ -108,7 +109,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			set := testkit.Must(compiled.NewSet(spec.Config{
 				DefaultTimeout: q.DefaultTimeout, Methods: []spec.MethodConfig{{Names: []string{method}, Policy: row.spec}},
 			}))(t)
-			a := explain.Explain(decision.Describe(set), q, []float64{0.5})
+			a := explain.Explain(methods.Describe(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
 				retrier := testkit.Must(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }),
@@ -168,7 +169,7 @@ methodConfig:
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `)))(t)
 	q := explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
-	a := explain.Explain(decision.Describe(set), q, []float64{0.7, 0.9})
+	a := explain.Explain(methods.Describe(set), q, []float64{0.7, 0.9})
 	var got []string
 	for _, e := range a.Events {
 		got = append(got, fmt.Sprint(e.Decision.Reason, " ", e.Decision.Delay, " of ", e.Least, " to ", e.Longest.Round(time.Millisecond)))

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/sim"
 )
@@ -35,7 +35,7 @@ func simulated(a explain.Answer) bool {
 }
 
 // playHang plays a minute of fast responses, and one in which all attempts hang.
-func playHang(ctx context.Context, set *decision.Set, a explain.Answer, rate float64, seed uint64) (*hanging, error) {
+func playHang(ctx context.Context, set *methods.Set, a explain.Answer, rate float64, seed uint64) (*hanging, error) {
 	const name, service = "file", "service"
 	s := sim.Scenario{
 		Title: "all attempts hang", Policies: map[string]*sim.Policy{name: {Set: set}},

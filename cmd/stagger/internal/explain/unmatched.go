@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // unmatched returns warnings about names of a file that match no method of the API, most of which are typing errors.
-func unmatched(set *decision.Set, known cli.API) []policy.Diagnostic {
+func unmatched(set *methods.Set, known cli.API) []policy.Diagnostic {
 	all := known.Services()
 	services := make([]string, 0, len(all))
 	for _, s := range all {
@@ -38,7 +38,7 @@ func mismatch(name string, services []string, known cli.API) string {
 	case service == "" || wrong != "":
 		return wrong
 	case !slices.Contains(services, service):
-		return "the API has no such service" + decision.DidYouMean(service, services)
+		return "the API has no such service" + methods.DidYouMean(service, services)
 	default:
 		return known.Only().Lacks(name)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -20,7 +20,7 @@ import (
 type report struct {
 	file        string
 	diagnostics []policy.Diagnostic
-	set         *decision.Set // nil if the file is invalid
+	set         *methods.Set // nil if the file is invalid
 }
 
 // check lints a file for the services of known, independent of those linked into this program.
@@ -33,7 +33,7 @@ func check(c *cobra.Command, file string, known cli.API, otherClients bool) repo
 	}
 	r.diagnostics = lint.Lint(r.file, data, lint.Options{Descriptors: known.Only(), OtherClients: otherClients})
 	if set, err := policy.Parse(r.file, data); err == nil { // errors are in the diagnostics
-		r.set = decision.DescribeBy(set, known.Only())
+		r.set = methods.DescribeBy(set, known.Only())
 	}
 	return r
 }

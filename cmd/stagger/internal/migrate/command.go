@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -51,7 +51,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return inOriginal(err, changed)
 			}
-			file, err := commented(name, data, changed, decision.Describe(set, known.Only().Files...), known)
+			file, err := commented(name, data, changed, methods.Describe(set, known.Only().Files...), known)
 			if err != nil {
 				return err
 			}

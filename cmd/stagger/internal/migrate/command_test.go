@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -61,7 +61,7 @@ func plain(t *testing.T, data []byte) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
-	config, notes := lint.Export(decision.Describe(set), true)
+	config, notes := lint.Export(methods.Describe(set), true)
 	var text strings.Builder
 	text.Write(config)
 	for _, n := range notes {

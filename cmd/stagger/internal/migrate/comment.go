@@ -14,13 +14,13 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 )
 
 const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/proto/stagger/policy/v1/policy.json\n"
 
 // commented returns a valid service config as YAML with its keys in order, and with comments.
-func commented(name string, data []byte, changed []respelling, set *decision.Set, known cli.API) ([]byte, error) {
+func commented(name string, data []byte, changed []respelling, set *methods.Set, known cli.API) ([]byte, error) {
 	file, err := parse(name, data)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func expand(n *yaml.Node) {
 
 // commenter writes comments.
 type commenter struct {
-	set   *decision.Set
+	set   *methods.Set
 	known cli.API
 }
 

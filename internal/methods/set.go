@@ -1,7 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package decision
+// Package methods joins a policy set with the descriptors of methods: which are streams, which are declared idempotent, and which names of
+// the set match no method.
+package methods
 
 import (
 	"sync"

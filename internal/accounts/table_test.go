@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package interceptor
+package accounts
 
 import (
 	"math/rand/v2"
@@ -12,7 +12,7 @@ import (
 
 // item is a value of a table.
 type item struct {
-	use
+	Use
 
 	n int
 }
@@ -50,11 +50,11 @@ func TestTable_LeastRecentlyUsed(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		most := 1 + random.IntN(24)
-		got := table[int, *item]{most: most}
+		got := Table[int, *item]{Most: most}
 		want := recent{most: most}
 		next := 1000
 		insert := func(key int) {
-			there, values := got.insert(key, &item{n: key})
+			there, values := got.Insert(key, &item{n: key})
 			var left []int
 			for _, value := range values {
 				left = append(left, value.n)
@@ -74,7 +74,7 @@ func TestTable_LeastRecentlyUsed(t *testing.T) {
 				next++
 				insert(next)
 			default:
-				found := got.find(key)
+				found := got.Find(key)
 				if is := want.use(key); (found != nil) != is {
 					t.Fatalf("seed %d: %d found: %v; want %v", seed, key, found != nil, is)
 				}
@@ -87,16 +87,16 @@ func TestTable_LeastRecentlyUsed(t *testing.T) {
 
 func TestTable_Concurrent(t *testing.T) {
 	t.Parallel()
-	kept := table[int, *item]{most: 100}
+	kept := Table[int, *item]{Most: 100}
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
 			for n := range 3000 {
 				key := n * (g + 1) % 250
-				if found := kept.find(key); found != nil && found.n != key {
+				if found := kept.Find(key); found != nil && found.n != key {
 					t.Errorf("%d under %d", found.n, key)
 				}
-				there, _ := kept.insert(key, &item{n: key})
+				there, _ := kept.Insert(key, &item{n: key})
 				kept.touch(there)
 				if n%7 == 0 {
 					kept.remove(key)
@@ -106,7 +106,7 @@ func TestTable_Concurrent(t *testing.T) {
 	}
 	wg.Wait()
 	n := 0
-	for key, value := range kept.all() {
+	for key, value := range kept.All() {
 		n++
 		if value.n != key {
 			t.Errorf("%d under %d", value.n, key)

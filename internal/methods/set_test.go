@@ -1,12 +1,12 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package decision_test
+package methods_test
 
 import (
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
 	"github.com/stagger-go/stagger/internal/testkit"
@@ -62,7 +62,7 @@ func TestWarnings_Undeclared(t *testing.T) {
 	const all, one = "- {name: [{}], " + retry, "- {name: [{service: a.B, method: C}], " + retry
 	for text, want := range map[string]int{all: 1, all + one: 0, one: 0} {
 		set := testkit.Must(policy.Parse("f", []byte("defaultTimeout: 9s\nmethodConfig:\n"+text)))(t)
-		if got := decision.DescribeBy(set, decision.Descriptors{Only: true}).Warnings(); len(got) != want {
+		if got := methods.DescribeBy(set, methods.Descriptors{Only: true}).Warnings(); len(got) != want {
 			t.Errorf("%s%v; want %d notes", text, got, want)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package interceptor
+package accounts
 
 import (
 	"sync/atomic"
@@ -10,24 +10,24 @@ import (
 	"github.com/stagger-go/stagger/budget"
 )
 
-// balance is a budget of the calls that share it, with counts. Entries hold it. One that has left the table makes them stale; calls that
+// Balance is a budget of the calls that share it, with counts. Entries hold it. One that has left the table makes them stale; calls that
 // have begun go on with it.
 //
 //	in the table ──┬── the table is full, and it was used least recently ──► forgotten
 //	               └── a reload has changed its kind or scope ─────────────► forgotten
-type balance struct {
-	use
+type Balance struct {
+	Use
 
-	of      *budgets
-	budget  budget.Budget
+	of      *Budgets
+	Budget  budget.Budget
 	ofFile  reloadable // budget, if it is the policy file's; nil for one of WithBudget
-	counted budgetKey  // the key under which its withdrawals count
+	counted Key        // the key under which its withdrawals count
 	counts  *counts    // those
 
 	out atomic.Int64 // permits that are out
 }
 
-var _ budget.Budget = (*balance)(nil)
+var _ budget.Budget = (*Balance)(nil)
 
 // reloadable is a budget of package budget.
 type reloadable interface {
@@ -53,15 +53,15 @@ func (empty) Allow(time.Time, budget.Cause) (budget.Answer, func(time.Time, budg
 func (empty) State(time.Time) budget.State { return budget.State{} }
 
 // Observe implements [budget.Budget].
-func (b *balance) Observe(now time.Time, e budget.Event) {
-	b.of.table.touch(b)
-	b.budget.Observe(now, e)
+func (b *Balance) Observe(now time.Time, e budget.Event) {
+	b.of.Table.touch(b)
+	b.Budget.Observe(now, e)
 }
 
 // Allow implements [budget.Budget]. It counts the permits. A call that waits asks often, so only a No counts as refused, and none to a call
 // that has waited for a connection, which is sent after all.
-func (b *balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended func(time.Time, budget.End)) {
-	b.of.table.touch(b)
+func (b *Balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended func(time.Time, budget.End)) {
+	b.of.Table.touch(b)
 	b.out.Add(1)
 	defer func() {
 		if a != budget.Yes {
@@ -71,7 +71,7 @@ func (b *balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended f
 			b.counts.refused.Add(1)
 		}
 	}()
-	a, inner := b.budget.Allow(now, c)
+	a, inner := b.Budget.Allow(now, c)
 	if a != budget.Yes {
 		return a, nil
 	}
@@ -86,17 +86,17 @@ func (b *balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended f
 	}
 }
 
-// timeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, if time adds nothing, or for a budget
-// of WithBudget.
-func (b *balance) timeToRetry(now time.Time) time.Duration {
+// TimeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, if time adds nothing, or for a budget
+// of the program.
+func (b *Balance) TimeToRetry(now time.Time) time.Duration {
 	if b.ofFile == nil {
 		return 0
 	}
 	return b.ofFile.TimeToRetry(now)
 }
 
-// withdrawals counts granted and refused withdrawals.
-type withdrawals struct{ granted, refused uint64 }
+// Withdrawals counts granted and refused withdrawals.
+type Withdrawals struct{ Granted, Refused uint64 }
 
 // counts are those of balances with one key. A dropped balance still counts, as long as calls hold it.
 type counts struct {
@@ -104,10 +104,10 @@ type counts struct {
 	refused atomic.Uint64
 }
 
-func (c *counts) withdrawals() withdrawals { return withdrawals{c.granted.Load(), c.refused.Load()} }
+func (c *counts) withdrawals() Withdrawals { return Withdrawals{c.granted.Load(), c.refused.Load()} }
 
-// mostCounted bounds the targets and services that are counted by name.
-const mostCounted = 1000
+// MostCounted bounds the targets and services that are counted by name.
+const MostCounted = 1000
 
 // otherTarget stands for the targets beyond that.
 const otherTarget = "other"
@@ -115,16 +115,16 @@ const otherTarget = "other"
 // budgetCounts are the withdrawals of all balances. The key under which a balance counts is fixed when it is made, so that nothing is
 // counted twice.
 type budgetCounts struct {
-	places map[budgetKey]*counts
+	places map[Key]*counts
 }
 
 // place returns the key under which a new balance counts, and its counts.
-func (c *budgetCounts) place(key budgetKey) (budgetKey, *counts) {
+func (c *budgetCounts) place(key Key) (Key, *counts) {
 	if c.places == nil {
-		c.places = map[budgetKey]*counts{}
+		c.places = map[Key]*counts{}
 	}
-	if c.places[key] == nil && len(c.places) >= mostCounted {
-		key.target, key.service = otherTarget, ""
+	if c.places[key] == nil && len(c.places) >= MostCounted {
+		key.Target, key.Service = otherTarget, ""
 	}
 	if c.places[key] == nil {
 		c.places[key] = new(counts)
@@ -133,8 +133,11 @@ func (c *budgetCounts) place(key budgetKey) (budgetKey, *counts) {
 }
 
 // free frees the place of a dropped balance for another one, if it has no counts and no permit is out.
-func (c *budgetCounts) free(b *balance) {
-	if b.out.Load() == 0 && b.counts.withdrawals() == (withdrawals{}) && b.counted.target != otherTarget {
+func (c *budgetCounts) free(b *Balance) {
+	if b.out.Load() == 0 && b.counts.withdrawals() == (Withdrawals{}) && b.counted.Target != otherTarget {
 		delete(c.places, b.counted)
 	}
 }
+
+// Uncounted reports whether the withdrawals count as those of target "other", because there are [MostCounted] targets and services.
+func (b *Balance) Uncounted() bool { return b.counted.Target == otherTarget }

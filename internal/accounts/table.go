@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package interceptor
+package accounts
 
 import (
 	"cmp"
@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// mostKept bounds each table of a Retrier: the methods that its calls have, each counted once for a target, and the balances of its budgets.
+// MostKept bounds each table of a Retrier: the methods that its calls have, each counted once for a target, and the balances of its budgets.
 // A method takes about 1 KiB.
-const mostKept = 1 << 14
+const MostKept = 1 << 14
 
-// table is a bounded map. If it is full, the eighth that was used least recently leaves at the next insertion. It is safe for concurrent
+// Table is a bounded map. If it is full, the eighth that was used least recently leaves at the next insertion. It is safe for concurrent
 // use. Looking up takes no lock and allocates nothing.
-type table[K comparable, V kept] struct {
-	most   int
+type Table[K comparable, V value] struct {
+	Most   int          // values; set before the first use
 	values sync.Map     // V by K
 	clock  atomic.Int64 // by which uses are compared: each insertion advances it by 2, its own time and that of the uses after it
 
@@ -26,16 +26,16 @@ type table[K comparable, V kept] struct {
 	n  int        // how many there are
 }
 
-// kept is a value of a table: it embeds use.
-type kept interface{ lastUse() *use }
+// value is a value of a table. It embeds Use.
+type value interface{ lastUse() *Use }
 
-// use says when a value was used, on the table's clock. Every call reads it, and only the first one after an insertion writes.
-type use struct{ at atomic.Int64 }
+// Use says when a value was used, on the table's clock. Every call reads it, and only the first one after an insertion writes.
+type Use struct{ at atomic.Int64 }
 
-func (u *use) lastUse() *use { return u }
+func (u *Use) lastUse() *Use { return u }
 
-// find returns the value with a key, and notes its use; nil if there is none.
-func (t *table[K, V]) find(key K) (value V) {
+// Find returns the value with a key, and notes its use; nil if there is none.
+func (t *Table[K, V]) Find(key K) (value V) {
 	found, ok := t.values.Load(key)
 	if ok {
 		value, _ = found.(V)
@@ -45,24 +45,25 @@ func (t *table[K, V]) find(key K) (value V) {
 }
 
 // touch notes the use of a value.
-func (t *table[K, V]) touch(value V) {
+func (t *Table[K, V]) touch(value V) {
 	now, at := t.clock.Load(), &value.lastUse().at
 	if at.Load() != now {
 		at.Store(now)
 	}
 }
 
-// insert adds a value, unless the table has one with the key. It returns the one that the table has now, and those that have left for it.
-func (t *table[K, V]) insert(key K, value V) (there V, left []V) {
+// Insert adds a value, unless the table has one with the key. It returns the table's value for the key, and the values that it has removed
+// to make room.
+func (t *Table[K, V]) Insert(key K, value V) (current V, left []V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found, ok := t.values.Load(key)
 	if ok {
-		there, _ = found.(V)
-		t.touch(there)
-		return there, nil
+		current, _ = found.(V)
+		t.touch(current)
+		return current, nil
 	}
-	if t.n >= t.most {
+	if t.n >= t.Most {
 		left = t.removeOldest()
 	}
 	value.lastUse().at.Store(t.clock.Add(2) - 1)
@@ -72,18 +73,18 @@ func (t *table[K, V]) insert(key K, value V) (there V, left []V) {
 }
 
 // removeOldest removes the eighth of the values that was used least recently. t.mu must be held.
-func (t *table[K, V]) removeOldest() (left []V) {
+func (t *Table[K, V]) removeOldest() (left []V) {
 	type used struct {
 		key   K
 		value V
 		at    int64
 	}
 	var list []used
-	for key, value := range t.all() {
+	for key, value := range t.All() {
 		list = append(list, used{key, value, value.lastUse().at.Load()})
 	}
 	slices.SortFunc(list, func(a, b used) int { return cmp.Compare(a.at, b.at) })
-	for _, u := range list[:max(t.most/8, 1)] {
+	for _, u := range list[:max(t.Most/8, 1)] {
 		t.values.Delete(u.key)
 		left = append(left, u.value)
 	}
@@ -92,7 +93,7 @@ func (t *table[K, V]) removeOldest() (left []V) {
 }
 
 // remove removes the value with a key, if there is one.
-func (t *table[K, V]) remove(key K) {
+func (t *Table[K, V]) remove(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, had := t.values.LoadAndDelete(key)
@@ -101,8 +102,8 @@ func (t *table[K, V]) remove(key K) {
 	}
 }
 
-// all returns the values.
-func (t *table[K, V]) all() iter.Seq2[K, V] {
+// All returns the values.
+func (t *Table[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		t.values.Range(func(k, v any) bool {
 			key, _ := k.(K)
