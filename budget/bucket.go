@@ -170,13 +170,16 @@ func (b *bucketBudget) Allow(now time.Time, c Cause) (a Answer, ended func(time.
 	waited := c == CauseWaited || c == CauseReconnected
 	allFail := b.failed.Load() >= AllFail && (waited || c == CauseFailure)
 	var r *recovering
-	if waited && !allFail {
+	later := false
+	switch {
+	case allFail:
+		later = !waited || !affordable || !b.asks(at)
+	case waited:
 		r = b.recoveringAt(at)
+		later = !affordable || r != nil && !r.hasPlace(at) // calls that have returned may refund it
 	}
 	switch {
-	case allFail && !(waited && affordable && b.asks(at)), r != nil && !(affordable && r.hasPlace(at)):
-		return Later, nil
-	case !affordable && c == CauseWaited: // the calls that have returned may refund it
+	case later:
 		return Later, nil
 	case !affordable:
 		return No, nil

@@ -32,12 +32,15 @@ type limit struct {
 	topics map[topic]uint
 }
 
+// others stands for the methods, targets and backends beyond a bound.
+const others = "other"
+
 // admit reports whether a line is its topic's first. If not, the line is counted.
 func (l *logger) admit(about topic, level slog.Level) bool {
 	l.limit.mu.Lock()
 	defer l.limit.mu.Unlock()
 	if _, begun := l.limit.topics[about]; !begun && len(l.limit.topics) >= maxTopics {
-		about.method = "other"
+		about.method = others
 	}
 	if _, begun := l.limit.topics[about]; begun {
 		l.limit.topics[about]++

@@ -55,7 +55,7 @@ func (s *outages) find(target string, end func(target string)) (o *outage, begin
 		s.targets = map[string]*outage{}
 	}
 	if s.targets[target] == nil && len(s.targets) >= maxTopics {
-		target = "other"
+		target = others
 	}
 	o = s.targets[target]
 	if o != nil {
@@ -95,11 +95,13 @@ func (l *logger) endOutage(target string) {
 	}
 	delete(s.targets, target)
 	s.mu.Unlock()
-	fields := []any{"target", target, "since", o.since.Format(time.RFC3339), "calls", o.waited, "saved", o.saved}
+	since := o.since.Format(time.RFC3339)
 	if o.saved == 0 {
-		l.write(context.Background(), slog.LevelWarn, "stagger: calls have waited for an answer in vain", fields...)
+		l.write(context.Background(), slog.LevelWarn, "stagger: calls have waited for an answer in vain",
+			"target", target, "since", since, "calls", o.waited, "saved", o.saved)
 		return
 	}
 	lasted := o.ended.Sub(o.since).Round(time.Millisecond)
-	l.write(context.Background(), slog.LevelInfo, "stagger: calls that waited for an answer are back", append(fields, "lasted", lasted.String())...)
+	l.write(context.Background(), slog.LevelInfo, "stagger: calls that waited for an answer are back",
+		"target", target, "since", since, "calls", o.waited, "saved", o.saved, "lasted", lasted.String())
 }

@@ -85,7 +85,7 @@ func (l *logger) attempt(ctx context.Context, e interceptor.Event) {
 		time.AfterFunc(troubleInterval, l.writeTrouble)
 	}
 	if s.backends[of] == nil && len(s.backends) >= maxBackends {
-		of.address = "other"
+		of.address = others
 	}
 	counts := s.backends[of]
 	if counts == nil {

@@ -102,7 +102,7 @@ func readmeStorms() []readmeStorm {
 			phases: []sim.Phase{trouble(10*time.Second, down())},
 		},
 		{
-			says: "C fails for 3 s", base: "chain-outage", method: get, requests: true,
+			says: "C fails for 3 s", base: "chain-outage", method: get, requests: true, differs: true,
 			phases: []sim.Phase{trouble(3*time.Second, down()), after},
 		},
 	}
