@@ -62,3 +62,11 @@ func ExampleLog() {
 	}
 	// Output: warning: stagger: policy warning
 }
+
+// Each retry has a line of its own, also those that follow the first one within ten seconds.
+func ExampleEveryRetry() {
+	retrier, err := interceptor.Default(interceptor.DefaultPolicy{},
+		interceptor.WithObserver(observe.Slog(slog.New(slog.DiscardHandler), observe.EveryRetry())))
+	fmt.Println(retrier != nil, err)
+	// Output: true <nil>
+}

@@ -18,11 +18,14 @@ type bound struct {
 	over                  bool // beyond the figure of the table's first client
 }
 
+// ofSuccess is the name of the comparison of calls that succeed at once.
+const ofSuccess = "success"
+
 // bounds are what stagger may cost over a connection. Ratios are those of processor time, which other load on the machine disturbs least.
 // They depend on the machine: these hold on one with slow memory, where all clients' ratios are some hundredths higher than on a fast one.
 var bounds = []bound{
-	{"success", stagger.name, processor, 1.07, false},
-	{"success", observed.name, processor, 1.09, false},
+	{ofSuccess, stagger.name, processor, 1.07, false},
+	{ofSuccess, observed.name, processor, 1.09, false},
 	{"one failure", stagger.name, processor, 1.18, false},
 	{"timeout", stagger.name, processor, 1.14, false},
 	{"hedge", ourHedges.name, processor, 1.14, false},

@@ -40,7 +40,7 @@ func comparisons() []comparison {
 	const many = " of 100 bytes" + inMemory
 	return []comparison{
 		{name: stubName, what: success + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: succeed, attempts: 1},
-		{name: "success", what: success + inMemory, plan: eager, clients: append([]client{bare}, retrying...), goroutines: crowds, answer: succeed, attempts: 1},
+		{name: ofSuccess, what: success + inMemory, plan: eager, clients: append([]client{bare}, retrying...), goroutines: crowds, answer: succeed, attempts: 1},
 		{name: "one failure, stub", what: failure + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: failOdd, attempts: 2},
 		{name: "one failure", what: failure + inMemory, plan: eager, clients: append([]client{twice}, retrying...), answer: failOdd, attempts: 2},
 		{name: "timeout, stub", what: timed + alone, plan: timeouts, clients: []client{ecosystem, failsafes, stagger}, stub: true, answer: succeed, attempts: 1},

@@ -96,9 +96,16 @@ func TestOutlast_ClosedLoops(t *testing.T) {
 		workers     int
 		away, today time.Duration
 	}{
-		{1, 100 * ms, 92 * ms}, {1, 300 * ms, 555 * ms}, {1, time.Second, 287 * ms},
-		{5, 100 * ms, 23 * ms}, {5, 300 * ms, 17 * ms}, {5, time.Second, 11 * ms}, {5, 3 * time.Second, 11 * ms},
-		{50, 100 * ms, 9 * ms}, {50, 300 * ms, 12 * ms}, {50, time.Second, 10 * ms},
+		{1, 100 * ms, 92 * ms},
+		{1, 300 * ms, 555 * ms},
+		{1, time.Second, 287 * ms},
+		{5, 100 * ms, 23 * ms},
+		{5, 300 * ms, 17 * ms},
+		{5, time.Second, 11 * ms},
+		{5, 3 * time.Second, 11 * ms},
+		{50, 100 * ms, 9 * ms},
+		{50, 300 * ms, 12 * ms},
+		{50, time.Second, 10 * ms},
 	} {
 		testkit.Judge(t, func(one testing.TB) {
 			p := scene{processes: 1, workers: row.workers, deadline: 5 * time.Second, away: row.away, length: row.away + 500*ms}.play(t, own)
@@ -180,10 +187,14 @@ func TestFleetDocsAreCurrent(t *testing.T) {
 		times              float64
 		cut                bool
 	}{
-		{10, 50, 3 * time.Second, 1.2, false}, {10, 50, 3 * time.Second, 2, false},
-		{10, 50, 3 * time.Second, 1.2, true}, {10, 50, 3 * time.Second, 2, true},
-		{100, 5, 3 * time.Second, 1.2, false}, {100, 5, 3 * time.Second, 2, false},
-		{100, 5, 5 * time.Second, 2, false}, {100, 5, 3 * time.Second, 2, true},
+		{10, 50, 3 * time.Second, 1.2, false},
+		{10, 50, 3 * time.Second, 2, false},
+		{10, 50, 3 * time.Second, 1.2, true},
+		{10, 50, 3 * time.Second, 2, true},
+		{100, 5, 3 * time.Second, 1.2, false},
+		{100, 5, 3 * time.Second, 2, false},
+		{100, 5, 5 * time.Second, 2, false},
+		{100, 5, 3 * time.Second, 2, true},
 	} {
 		rate := float64(f.processes*f.waiting) / min(f.away, 3*time.Second).Seconds()
 		s := scene{

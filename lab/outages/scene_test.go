@@ -260,7 +260,8 @@ func (p played) recovered() time.Duration {
 	const window = 500 * ms
 	usual := p.median(-before, 0)
 	at := p.length - window
-	for ; at >= p.away && p.median(at, at+window) <= 2*usual; at -= 100 * ms {
+	for at >= p.away && p.median(at, at+window) <= 2*usual {
+		at -= 100 * ms
 	}
 	return max(at+100*ms-p.away, 0)
 }

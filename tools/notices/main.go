@@ -9,6 +9,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
@@ -28,13 +29,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: notices LICENSE PROGRAM…")
 		os.Exit(2)
 	}
-	if err := write(os.Stdout, os.Args[1], os.Args[2:]); err != nil {
+	if err := write(context.Background(), os.Stdout, os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "notices:", err)
 		os.Exit(1)
 	}
 }
 
-func write(w io.Writer, own string, programs []string) error {
+func write(ctx context.Context, w io.Writer, own string, programs []string) error {
 	licence, err := os.ReadFile(own)
 	if err != nil {
 		return err
@@ -54,10 +55,14 @@ func write(w io.Writer, own string, programs []string) error {
 			}
 		}
 	}
-	if err := find(modules); err != nil {
+	if err := find(ctx, modules); err != nil {
 		return err
 	}
-	modules["Go "+runtime.Version()] = runtime.GOROOT()
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("go env GOROOT: %w", err)
+	}
+	modules["Go "+runtime.Version()] = strings.TrimSpace(string(root))
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
 		if err := writeNotices(w, name, modules[name]); err != nil {
 			return err
@@ -70,15 +75,19 @@ func write(w io.Writer, own string, programs []string) error {
 const ours = "github.com/stagger-go/stagger"
 
 // find downloads modules, and sets their folders.
-func find(modules map[string]string) error {
-	command := exec.Command("go", append([]string{"mod", "download", "-json"}, slices.Sorted(maps.Keys(modules))...)...)
+func find(ctx context.Context, modules map[string]string) error {
+	command := exec.CommandContext(ctx, "go", append([]string{"mod", "download", "-json"}, slices.Sorted(maps.Keys(modules))...)...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("go mod download: %w", err)
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
-		var m struct{ Path, Version, Dir string }
+		var m struct {
+			Path    string `json:"Path"`
+			Version string `json:"Version"`
+			Dir     string `json:"Dir"`
+		}
 		err := decoder.Decode(&m)
 		if errors.Is(err, io.EOF) {
 			return nil

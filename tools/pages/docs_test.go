@@ -482,7 +482,7 @@ func wantFigures(t *testing.T, path string, list []pageFigures) {
 	t.Helper()
 	all := statements(read(t, path))
 	for _, want := range list {
-		if !slices.ContainsFunc(all, func(s string) bool { return want.in(s) }) {
+		if !slices.ContainsFunc(all, want.in) {
 			t.Errorf("%s: no statement about %q has the figures %v", path, want.about, want.figures)
 		}
 	}
