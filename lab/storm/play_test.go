@@ -104,6 +104,9 @@ func checkSimulator(t testing.TB, o *outcome) {
 			off = 0.06 // a hundred gates learn from few answers each: runs over gRPC differ by two points
 		}
 		more := 0.05 // of the requests
+		if o.storm.Title == "chain outage" {
+			off, more = 0.06, 0.1 // calls return by the time that answers take, which the simulator's network makes shorter
+		}
 		if o.storm.Title == "half the workers" {
 			more = 0.2 // the load is just above what is left, and nine runs over gRPC have 1.05 to 1.23 requests a call
 		}

@@ -75,7 +75,7 @@ var table = []struct {
 	{"one-hangs", both(succeeds(0.99)), &pair{one: succeeds(0.99)}, &pair{one: succeeds(0.99)}, true},
 	{"outage", both(spends), both(spends), both(spends), true},
 	{"slow-tail", both(target{}), both(succeeds(0.999)), both(succeeds(0.999)), true},
-	{"chain-outage", both(spends), both(spends), nil, false},
+	{"chain-outage", both(outlasts), both(outlasts), nil, false},
 	// Three hops send attempts in parallel to slow ones.
 	{"chain-pulse", both(target{recovery: 2, share: 0.9}), &pair{one: kept}, &pair{one: target{share: 1}}, false},
 	{"pulse-10s", nil, &pair{one: kept}, &pair{succeeds(0.75), succeeds(0.72)}, false},
@@ -100,6 +100,7 @@ var (
 	kept     = target{recovery: 1.1, share: 0.98}
 	ofMany   = target{recovery: 1.25, share: 0.95}
 	spends   = target{perCall: 1.12}
+	outlasts = target{success: 0.6, perCall: 1.4} // calls of 3 s wait for an answer while all servers of C fail for 3 s
 )
 
 // mostBelow is how far stagger may be below no retries in a storm, from any number of processes, but for those of farBelow. Its many full

@@ -54,10 +54,12 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"CodePolicy.max_attempts":       least(1),
 		"CodePolicy.backoff_multiplier": positive,
 
-		"HedgingPolicy.max_attempts":  least(2),
-		"HedgingPolicy.hedging_delay": zeroOrMore,
-		"HedgingPolicy.budget":        notEmpty,
-		"HedgingQuantile.quantile":    both(positive, func(s *schema) { s.ExclusiveMaximum = new(1.0) }),
+		"HedgingPolicy.max_attempts":        least(2),
+		"HedgingPolicy.hedging_delay":       zeroOrMore,
+		"HedgingPolicy.max_connection_wait": zeroOrMore,
+		"RetryPolicy.max_connection_wait":   zeroOrMore,
+		"HedgingPolicy.budget":              notEmpty,
+		"HedgingQuantile.quantile":          both(positive, func(s *schema) { s.ExclusiveMaximum = new(1.0) }),
 
 		"Budget":      oneKind,
 		"Budget.name": both(notEmpty, not("^"+foldCase("NONE")+"$", "must be a name, and not NONE, which means no budget")),
