@@ -28,6 +28,7 @@ SEARCH   ?= -seed 1
 INTEROP  ?=
 REDIS    ?=
 HANG     ?=
+ALERTS   ?=
 CLIENTS  ?=
 MUTATION ?=
 VULNDB   ?=

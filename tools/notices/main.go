@@ -84,9 +84,9 @@ func find(ctx context.Context, modules map[string]string) error {
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var m struct {
-			Path    string `json:"Path"`
-			Version string `json:"Version"`
-			Dir     string `json:"Dir"`
+			Path    string
+			Version string
+			Dir     string
 		}
 		err := decoder.Decode(&m)
 		if errors.Is(err, io.EOF) {
