@@ -30,11 +30,12 @@ import (
 
 // world is how a script is played: with gRPC alone, or through a Retrier.
 type world struct {
-	name   string
-	config func(s *script) string // the policies: a Retrier's, or without one the resolver's; nil: none
-	mode   policy.Mode            // of a Retrier; "": without one
-	option grpc.CallOption        // of the call
-	twins  bool                   // attempts are alike and run in parallel: which one answers cannot be seen
+	name    string
+	config  func(s *script) string // the policies: a Retrier's, or without one the resolver's; nil: none
+	mode    policy.Mode            // of a Retrier; "": without one
+	option  grpc.CallOption        // of the call
+	twins   bool                   // attempts are alike and run in parallel: which one answers cannot be seen
+	watched bool                   // attempts may be slow: Header and RecvMsg choose among them
 }
 
 // play plays a script once.
