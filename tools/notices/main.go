@@ -84,9 +84,9 @@ func find(ctx context.Context, modules map[string]string) error {
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var m struct {
-			Path    string
-			Version string
-			Dir     string
+			Path    string `json:"path"` // Go writes Path, and JSON is read in either case
+			Version string `json:"version"`
+			Dir     string `json:"dir"`
 		}
 		err := decoder.Decode(&m)
 		if errors.Is(err, io.EOF) {
