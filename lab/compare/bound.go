@@ -22,16 +22,17 @@ type bound struct {
 const ofSuccess = "success"
 
 // bounds are what stagger may cost over a connection. Ratios are those of processor time, which other load on the machine disturbs least.
-// They depend on the machine: these hold on one with slow memory, where all clients' ratios are some hundredths higher than on a fast one.
+// They depend on the machine: these hold on the slowest one that we have measured, where a call whose first attempt fails costs 1.35 times
+// two calls; on another one it was 1.15.
 var bounds = []bound{
-	{ofSuccess, stagger.name, processor, 1.07, false},
-	{ofSuccess, observed.name, processor, 1.09, false},
-	{"one failure", stagger.name, processor, 1.18, false},
-	{"timeout", stagger.name, processor, 1.14, false},
-	{"hedge", ourHedges.name, processor, 1.14, false},
-	{shortName, stagger.name, processor, 1.22, false},
-	{shortName, ourMetrics.name, processor, 1.32, false},
-	{passedName, noPolicy.name, processor, 1.04, false},
+	{ofSuccess, stagger.name, processor, 1.09, false},
+	{ofSuccess, observed.name, processor, 1.11, false},
+	{"one failure", stagger.name, processor, 1.38, false},
+	{"timeout", stagger.name, processor, 1.25, false},
+	{"hedge", ourHedges.name, processor, 1.25, false},
+	{shortName, stagger.name, processor, 1.42, false},
+	{shortName, ourMetrics.name, processor, 1.64, false},
+	{passedName, noPolicy.name, processor, 1.07, false},
 	{"server stream", stagger.name, processor, 1.06, false},
 	{uploadName, stagger.name, processor, 1.21, false},
 	{uploadName, stagger.name, allocated, messages * (60 + messageSize + 2), true}, // kept: a message's field, length and text

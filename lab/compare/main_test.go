@@ -145,6 +145,37 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Each figure that a page quotes is in a table, so that the next run writes it.
+func TestQuotes(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{"host": true}
+	note := func(t table, clients []client) {
+		for _, k := range clients {
+			for _, c := range t.columns {
+				known[t.name+"; "+k.name+"; "+c.name] = true
+			}
+		}
+	}
+	for _, c := range comparisons() {
+		note(c.table(), c.clients)
+	}
+	note(memory(options{}), waitingClients)
+	quotes := 0
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/evidence/*.md"} {
+		for _, page := range testkit.Must(filepath.Glob(pattern))(t) {
+			for _, quote := range quoted.FindAllStringSubmatch(string(testkit.Must(os.ReadFile(page))(t)), -1) {
+				quotes++
+				if !known[quote[1]] {
+					t.Errorf("%s quotes %q: no table has it", page, quote[1])
+				}
+			}
+		}
+	}
+	if quotes == 0 {
+		t.Error("no page quotes a figure")
+	}
+}
+
 func TestCells(t *testing.T) {
 	t.Parallel()
 	for q, want := range map[quartiles]string{
