@@ -80,7 +80,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// To follow a call through this package, read these ten in order; docs/architecture.md has the pictures:
+// To follow a call through this package, read these ten in order; ARCHITECTURE.md has the pictures:
 //
 //	 1. Retrier            (interceptor.go)   what all calls share
 //	 2. entry              (entry.go)         the policy, budget and evidence of a method at a target
