@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -35,9 +34,12 @@ func (r *Retrier) Do(ctx context.Context, method string, f func(ctx context.Cont
 	case !isFullMethod(method):
 		return fmt.Errorf(`interceptor: Do: method %q: must be a full name, such as "/acme.orders.v1.OrderService/GetOrder"`, method)
 	}
+	if !r.made() {
+		return f(ctx)
+	}
 	var u unary
 	u.retrier, u.method, u.inSequence = r, method, true
-	u.doTarget, _, _ = strings.Cut(method[1:], "/")
+	u.doTarget = serviceOf(method)
 	var statusOf func(error) *status.Status
 	for _, o := range opts {
 		switch o := o.(type) {

@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -43,6 +44,16 @@ func TestZero(t *testing.T) {
 			}
 			answered := testserver.Start(t, testserver.ServerOptions(r.ServerOptions()...))
 			testkit.NoError(t, exchange(t.Context(), answered.Dial(t), nil, get))
+
+			runs := 0
+			failed := errors.New("f has failed")
+			err := r.Do(t.Context(), get, func(context.Context) error {
+				runs++
+				return failed
+			})
+			if err != failed || runs != 1 {
+				t.Errorf("Do: %v after %d runs; want f's own error after one", err, runs)
+			}
 
 			for what, err := range map[string]error{
 				"Reload":     r.Reload(mustParse(t, "maxWaiting: 3")),
