@@ -212,7 +212,8 @@ func (p *scenario) input() string {
 		fmt.Fprintf(&text, "      - {series: '%s', values: '", key)
 		sum := 0.0
 		for _, n := range all[key] {
-			if sum += n; sum == 0 {
+			sum += n
+			if sum == 0 {
 				text.WriteString("_ ")
 			} else {
 				fmt.Fprintf(&text, "%.0f ", math.Floor(sum))

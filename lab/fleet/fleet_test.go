@@ -211,7 +211,8 @@ func (w *world) call(b budget.Budget, into *figures) {
 		}
 		f.asked++
 		var answer budget.Answer
-		if answer, ended = b.Allow(time.Now(), budget.CauseFailure); answer != budget.Yes {
+		answer, ended = b.Allow(time.Now(), budget.CauseFailure)
+		if answer != budget.Yes {
 			f.refused++
 			break
 		}
