@@ -42,8 +42,8 @@ func (r *Retrier) warnOfUnknownBudget(of *rules, p *policy.Policy) {
 	}
 }
 
-// serviceOf returns the service whose balance pays for a call with scope SERVICE. If a proxy's callers make up services, the table bounds
-// their balances.
+// serviceOf returns the service of a method, "/service/method". With scope SERVICE, its balance pays for the call. If a proxy's callers make
+// up services, the table bounds their balances.
 func serviceOf(method string) string {
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	return service

@@ -119,6 +119,5 @@ func (s *switches) modeFor(method string) policy.Mode {
 	if len(s.services) == 0 {
 		return s.all.Mode
 	}
-	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	return policy.StrictestMode(s.all.Mode, s.services[service].Mode)
+	return policy.StrictestMode(s.all.Mode, s.services[serviceOf(method)].Mode)
 }
