@@ -58,7 +58,8 @@ const (
 	Yes                 // the attempt may be sent
 )
 
-// Event is an event of a call. A call that never reached a server reports none, for example if an inner interceptor responds to it.
+// Event is an event of a call. A call that never reached a server reports only EventUnconnected, if an attempt could not leave this client. It
+// reports none if an inner interceptor responds to it.
 type Event uint8
 
 // Events of a call.

@@ -100,7 +100,7 @@ func (c *Call) quiet(a *attempt, r *Result, is decision.Class) bool {
 	return c.set.Resumes || timeout == 0 && !r.isAnswer(is)
 }
 
-// EndedSlow reports whether that is so of the attempt of the last call of Ended, and a server has seen it.
+// EndedSlow reports whether the attempt of the last call of Ended took longer than its own timeout, and a server has seen it.
 func (c *Call) EndedSlow() bool { return c.endedSlow }
 
 // learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before
