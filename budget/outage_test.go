@@ -126,6 +126,23 @@ func TestBucketOutage_Return(t *testing.T) {
 	}
 }
 
+// Calls return one after the other only for a window. After that, what has waited goes on at once.
+func TestBucketOutage_ReturnIsOver(t *testing.T) {
+	t.Parallel()
+	b, now := outageOf(t, AllFail)
+	b.Observe(now, EventAnswered)
+	for _, row := range []struct {
+		after  time.Duration
+		second Answer
+	}{{0, Later}, {Window - 1, Later}, {Window, Yes}} {
+		at := now.Add(row.after)
+		first, second := answerOf(b, at, CauseReconnected), answerOf(b, at, CauseReconnected)
+		if first != Yes || second != row.second {
+			t.Errorf("after %v: %v, %v; want yes, %v", row.after, first, second, row.second)
+		}
+	}
+}
+
 // An answer that takes longer than the average one lets none return. Where a queue grows, each takes longer than the ones before.
 func TestBucketOutage_ReturnToAQueue(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,29 +144,67 @@ func TestDo_ServerDelay(t *testing.T) {
 	})
 }
 
+// proven makes quick calls, after which an attempt may follow a slow one.
+func proven(t *testing.T, r *interceptor.Retrier) {
+	t.Helper()
+	for range 10 {
+		testkit.NoError(t, r.Do(limited(t), getStock, func(context.Context) error { return nil }))
+	}
+}
+
 // A slow function is told by its context to return, and the next attempt begins when it has. Two attempts never run at a time.
 func TestDo_SlowAttempt(t *testing.T) {
+	for _, then := range []string{"RETRY", "HEDGE"} {
+		t.Run(then, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := doer(t, policy.RetryPolicy{PerAttemptTimeout: 200 * time.Millisecond, OnAttemptTimeout: then})
+				proven(t, r)
+				began := time.Now()
+				var running atomic.Int32
+				runs := []string{}
+				err := r.Do(limited(t), getStock, func(ctx context.Context) error {
+					if running.Add(1) > 1 {
+						t.Error("two attempts at a time")
+					}
+					defer running.Add(-1)
+					n, _ := interceptor.AttemptFromContext(ctx)
+					runs = append(runs, fmt.Sprint(n, " at ", time.Since(began)))
+					if n == 1 {
+						<-ctx.Done()
+						time.Sleep(time.Second) // it cleans up
+						return ctx.Err()
+					}
+					return nil
+				})
+				if want := "[1 at 0s 2 at 1.25s]"; err != nil || fmt.Sprint(runs) != want {
+					t.Errorf("%v, %v; want %s", runs, err, want)
+				}
+			})
+		})
+	}
+}
+
+// A classifier may have an error without a status retried. It isn't asked about an attempt that the deadline has ended.
+func TestDo_Classifier(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := doer(t, policy.RetryPolicy{PerAttemptTimeout: 200 * time.Millisecond, OnAttemptTimeout: "RETRY"})
-		began := time.Now()
-		running, runs := 0, []string{}
-		err := r.Do(limited(t), getStock, func(ctx context.Context) error {
-			if running++; running > 1 {
-				t.Error("two attempts at a time")
-			}
-			defer func() { running-- }()
-			n, _ := interceptor.AttemptFromContext(ctx)
-			runs = append(runs, fmt.Sprint(n, " at ", time.Since(began)))
-			if n == 1 {
-				<-ctx.Done()
-				time.Sleep(time.Second) // it cleans up
-				return ctx.Err()
-			}
-			return nil
+		asked := 0
+		r := doer(t, policy.RetryPolicy{}, says(interceptor.VerdictRetry, &asked))
+		runs := 0
+		err := r.Do(limited(t), getStock, func(context.Context) error {
+			runs++
+			return httpError(503)
 		})
-		if want := "[1 at 0s 2 at 1.25s]"; err != nil || fmt.Sprint(runs) != want {
-			t.Errorf("%v, %v; want %s", runs, err, want)
+		if e, _ := errors.AsType[*interceptor.Error](err); e == nil || e.Reason != policy.ReasonAttemptsExhausted || runs != 3 || asked != 3 {
+			t.Errorf("%#v after %d runs, asked %d times; want 3, each judged", err, runs, asked)
+		}
+		err = r.Do(limited(t), getStock, func(ctx context.Context) error {
+			<-ctx.Done()
+			return status.FromContextError(ctx.Err()).Err()
+		})
+		if status.Code(err) != codes.DeadlineExceeded || asked != 3 {
+			t.Errorf("%v, asked %d times; want no question about a deadline", err, asked)
 		}
 	})
 }
@@ -179,9 +218,11 @@ func TestDo_Hedging(t *testing.T) {
 				MaxAttempts: 3, HedgingDelay: 10 * time.Millisecond, NonFatalStatusCodes: []codes.Code{codes.Unavailable},
 			},
 		}}}))(t)
+		r := testkit.Must(interceptor.New(set))(t)
+		proven(t, r)
 		began := time.Now()
 		var runs []time.Duration
-		err := testkit.Must(interceptor.New(set))(t).Do(limited(t), getStock, func(context.Context) error {
+		err := r.Do(limited(t), getStock, func(context.Context) error {
 			runs = append(runs, time.Since(began))
 			time.Sleep(time.Second)
 			if len(runs) == 1 {

@@ -94,6 +94,32 @@ func TestOutageWait_State(t *testing.T) {
 	})
 }
 
+// A call that is connected again, while all attempts fail, waits for an answer, and ends when its wait for the connection would have.
+func TestOutageWait_StateReconnected(t *testing.T) {
+	play(t, everywhere(), func(t *testing.T, s scene) {
+		s.On(get, testserver.OK())
+		s.Down()
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			began := time.Now()
+			_, err := s.call(t.Context(), get)
+			if took := time.Since(began); reasonOf(err) != policy.ReasonFailingEverywhere || took != 3*time.Second {
+				t.Errorf("%v (%s) after %v; want failing_everywhere after 3 s", err, reasonOf(err), took)
+			}
+		})
+		time.Sleep(500 * ms)
+		if got, want := s.retrier.State().Waiting, (interceptor.Waiting{Connection: 1}); got != want {
+			t.Errorf("without a connection: %+v wait; want %+v", got, want)
+		}
+		s.Up()
+		time.Sleep(2 * time.Second)
+		if got, want := s.retrier.State().Waiting, (interceptor.Waiting{Answer: 1}); got != want {
+			t.Errorf("connected again: %+v wait; want %+v", got, want)
+		}
+		calls.Wait()
+	}, interceptor.WithBudget("", forAll(laterBudget{})))
+}
+
 // A wait in vain ends after maxConnectionWait, or before the deadline, with the server's own error. These calls don't wait.
 func TestOutageWait_InVain(t *testing.T) {
 	none := 0 * ms

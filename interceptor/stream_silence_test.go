@@ -71,6 +71,7 @@ func TestMessageTimeout(t *testing.T) {
 		"always, before a message":      {[]testserver.Step{hush()}, nil, nil, "[]", "[30.1s 30.2s 30.4s]", policy.ReasonAttemptsExhausted},
 		"always, without progress":      {[]testserver.Step{hush("1").Times(1), hush()}, []grpc.CallOption{interceptor.Resume(after)}, nil, "[1]", "[30.1s 30.2s 30.4s]", policy.ReasonAttemptsExhausted},
 		"one attempt":                   {[]testserver.Step{hush()}, []grpc.CallOption{interceptor.MaxAttempts(1)}, nil, "[]", "[]", policy.ReasonAttemptsExhausted},
+		"one attempt, before headers":   {[]testserver.Step{hush()}, []grpc.CallOption{interceptor.MaxAttempts(1)}, askHeader, "[]", "[]", policy.ReasonAttemptsExhausted},
 		"one attempt, after a message":  {[]testserver.Step{hush("1")}, []grpc.CallOption{interceptor.MaxAttempts(1)}, nil, "[1]", "[]", policy.ReasonAttemptsExhausted},
 		"messages that are 29 s apart":  {[]testserver.Step{faults.Play(faults.Receive(1), faults.Pause(29*time.Second), say("1"), faults.Pause(29*time.Second), say("2"))}, nil, nil, "[1 2]", "[]", ""},
 		"silent attempts with messages": {[]testserver.Step{hush("1").Times(6), feed(1, 0)}, []grpc.CallOption{interceptor.Resume(after)}, nil, "[1 1 1 1 1 1 0]", "[30.1s 30.2s 30.4s 30.8s 31.6s 33.2s]", ""},
@@ -196,15 +197,34 @@ func TestMessageTimeout_Failure(t *testing.T) {
 	}, interceptor.WithBreaker(func(string, string) interceptor.Gate { return gate }))
 }
 
-// The caller's own end stays the caller's.
+// late is a stream whose RecvMsg returns an error 2 s late.
+type late struct{ grpc.ClientStream }
+
+func (s late) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err != nil {
+		time.Sleep(2 * time.Second)
+	}
+	return err
+}
+
+// The caller's own end stays the caller's, also if it comes while a silent attempt ends.
 func TestMessageTimeout_CallersEnd(t *testing.T) {
 	play(t, silent(), func(t *testing.T, s scene) {
 		s.On(get, hush("1"))
-		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
-		defer cancel()
-		_, err := s.watch(ctx, t)
-		if status.Code(err) != codes.DeadlineExceeded || reasonOf(err) != policy.ReasonDeadlineExceeded || s.Count(get) != 1 {
-			t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), s.Count(get))
+		for i, timeout := range []time.Duration{29 * time.Second, 31 * time.Second} {
+			s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(func(
+				ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
+			) (grpc.ClientStream, error) {
+				inner, err := open(ctx, desc, cc, method, opts...)
+				return late{inner}, err
+			}))...)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			_, err := s.watch(ctx, t)
+			cancel()
+			if status.Code(err) != codes.DeadlineExceeded || reasonOf(err) != policy.ReasonDeadlineExceeded || s.Count(get) != i+1 {
+				t.Errorf("%v: %v (%s) after %d attempts", timeout, err, reasonOf(err), s.Count(get))
+			}
 		}
 	})
 }

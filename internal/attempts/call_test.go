@@ -224,6 +224,9 @@ const traces = `
 	| F ( l l Ww ) + E+
 # retry later=99 connect=100: everything fails for longer than the call waits
 	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → wake 101; 101 wake → over failing_everywhere, = 1 | F ( l l l ) E-
+# retry later=99 connect=3000: everything fails, then the channel is down: it is one wait
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 40 set down; 60 wake → wake 3010 or connected; 3010 wake → over not_connected, = 1
+	| F ( l ) E-
 # retry later=99 connect=3000 deadline=200: the wait ends before the deadline
 	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → wake 101; 101 wake → over failing_everywhere, = 1 | F ( l l l ) E-
 # retry later=1: a call that doesn't wait
