@@ -120,7 +120,7 @@ func (k *Known) Outlasted(now, least time.Duration) {
 
 // AnsweredSince implements attempts.Method.
 func (k *Known) AnsweredSince(began time.Duration) bool {
-	return k.method.answers.Evidence().Known > 0 && k.method.newest.Load()+int64(tick) > int64(began)
+	return k.method.newest.Load()+int64(tick) > int64(began)
 }
 
 // Evidence implements attempts.Method.
