@@ -69,7 +69,7 @@ const (
 	EventAttemptFailed Event = iota + 1
 	EventCallSucceeded       // a call ended with OK
 	EventCallFailed          // a call ended with another status
-	EventAnswered            // the server answered an attempt: with an error about the request, or a stream's first message
+	EventAnswered            // the server answered an attempt: with OK, an error about the request, or a stream's first message
 	EventUnconnected         // an attempt never left this client
 )
 
@@ -79,8 +79,8 @@ type Cause uint8
 // Causes of an extra attempt. Treat an unknown one as CauseSlow. An attempt that follows one that never left this client needs no
 // permission, because it adds no load.
 //
-// After [Later], the call asks again with CauseWaited. CauseReconnected costs nothing. There, No counts as Yes, and Later as Later, so that
-// a budget can let calls return one after the other.
+// After [Later], the call asks again with CauseWaited. CauseReconnected costs nothing: No sends the attempt as well, and only Later makes
+// it wait, so that a budget can let calls return one after the other.
 const (
 	CauseFailure     Cause = iota + 1 // an attempt has failed
 	CauseSlow                         // an attempt takes longer than its timeout or the hedging delay: the server may work on both

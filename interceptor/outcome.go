@@ -184,7 +184,8 @@ var (
 //
 // classify runs in the call, after every attempt that was not abandoned, and must be safe for concurrent use. It must not keep or change
 // reply. reply is nil for streams, for which classify is called only after errors, and for an error of an inner interceptor whose attempt
-// gRPC has not ended. [TrailerFromContext] returns what the server has sent beside it.
+// gRPC has not ended. For [Retrier.Do] it is nil, too, and classify is called only after errors.
+// [TrailerFromContext] returns what the server has sent beside it.
 func WithClassifier(classify func(ctx context.Context, method string, reply any, err error) Verdict) Option {
 	return func(r *Retrier) error {
 		if classify == nil {

@@ -52,7 +52,7 @@ func (s *stream) limitWait(t *streamAttempt) (stop func()) {
 // endedSilent reports whether attempt t, which has ended with err, was cancelled because the server sent nothing. If the caller's context has
 // ended as well, that is the end.
 func (s *stream) endedSilent(t *streamAttempt, err error) bool {
-	return err != nil && t.silent.Load() && s.ctx.Err() == nil && !closed(s.cc)
+	return err != nil && t.silent.Load() && s.ctx.Err() == nil
 }
 
 // errSilent returns the result of an attempt that was cancelled because the server sent nothing. It is that of a broken connection: the

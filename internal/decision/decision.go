@@ -104,7 +104,7 @@ func (d Decision) Refused(reason policy.Reason) Decision {
 
 // Decide decides what follows an attempt. The checks run from top to bottom, and the first one that fails is the reason. Two more
 // come after them, since they take something: after a yes, the engine takes a wait slot (too_many_waiting) and asks the budget
-// (budget_exhausted, or failing_everywhere after a wait for an answer). So a budget is charged only if all else allows the attempt.
+// (budget_exhausted, or failing_everywhere while all attempts fail). So a budget is charged only if all else allows the attempt.
 func Decide(s *Situation) Decision {
 	p := s.Policy
 	most, b := s.settings(p)
