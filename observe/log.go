@@ -160,8 +160,8 @@ func listed(changes []string) string {
 	return strings.Join(changes, "; ")
 }
 
-// decision logs the first call of an outage that waits for an answer, and in mode OBSERVE, the attempt that mode ENFORCE would send, and calls that admission would refuse. Real attempts are logged when they are sent, and
-// refusals at the end of the call.
+// decision logs the first call of an outage that waits for an answer. In mode OBSERVE, it logs the attempt that mode ENFORCE would send, and
+// calls that admission would refuse. Real attempts are logged when they are sent, and refusals at the end of the call.
 func (l *logger) decision(ctx context.Context, e interceptor.Event) {
 	switch {
 	case e.ForAnswer:

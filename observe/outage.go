@@ -36,7 +36,7 @@ type outage struct {
 // waits logs the first call of an outage that waits for an answer.
 func (l *logger) waits(ctx context.Context, e interceptor.Event) {
 	l.outages.mu.Lock()
-	o, begins := l.outages.find(e.Target, l.endOutage)
+	o, begins := l.outages.join(e.Target, l.endOutage)
 	l.outages.mu.Unlock()
 	if !begins {
 		return
@@ -48,31 +48,41 @@ func (l *logger) waits(ctx context.Context, e interceptor.Event) {
 	l.write(ctx, slog.LevelWarn, "stagger: all attempts fail, so retries wait for an answer", fields...)
 }
 
-// find returns the outage of a target, and whether it begins now. It ends, and end is called, when no call has begun or ended to wait for
-// some time. s.mu must be held.
-func (s *outages) find(target string, end func(target string)) (o *outage, begins bool) {
+// key returns the key of a target, at which further targets count together. s.mu must be held.
+func (s *outages) key(target string) string {
+	if s.targets[target] == nil && len(s.targets) >= maxTopics {
+		return others
+	}
+	return target
+}
+
+// join returns the outage of a target, and whether it begins now. It ends, and end is called, when no call has begun or ended to wait
+// for some time. s.mu must be held.
+func (s *outages) join(target string, end func(key string, o *outage)) (o *outage, begins bool) {
 	if s.targets == nil {
 		s.targets = map[string]*outage{}
 	}
-	if s.targets[target] == nil && len(s.targets) >= maxTopics {
-		target = others
-	}
-	o = s.targets[target]
-	if o != nil {
+	key := s.key(target)
+	if o = s.targets[key]; o != nil {
 		o.quiet.Reset(outageQuiet)
 		return o, false
 	}
-	o = &outage{since: time.Now()}
-	o.quiet = time.AfterFunc(outageQuiet, func() { end(target) })
-	s.targets[target] = o
-	return o, true
+	begun := &outage{since: time.Now()}
+	begun.quiet = time.AfterFunc(outageQuiet, func() { end(key, begun) })
+	s.targets[key] = begun
+	return begun, true
 }
 
-// hasWaited counts a call that has waited for an answer.
+// hasWaited counts a call that has waited for an answer. A stream may end long after its outage: it doesn't count.
 func (l *logger) hasWaited(e interceptor.CallEnd) {
-	l.outages.mu.Lock()
-	defer l.outages.mu.Unlock()
-	o, _ := l.outages.find(e.Target, l.endOutage)
+	s := &l.outages
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.targets[s.key(e.Target)]
+	if o == nil {
+		return
+	}
+	o.quiet.Reset(outageQuiet)
 	o.waited++
 	if e.Code != codes.OK {
 		return
@@ -83,25 +93,28 @@ func (l *logger) hasWaited(e interceptor.CallEnd) {
 	}
 }
 
-// endOutage logs what has become of the calls that waited.
-func (l *logger) endOutage(target string) {
+// endOutage logs what has become of the calls that waited. If a call ends just when this begins, it is called twice.
+func (l *logger) endOutage(key string, o *outage) {
 	s := &l.outages
 	s.mu.Lock()
-	o := s.targets[target]
+	if s.targets[key] != o {
+		s.mu.Unlock()
+		return
+	}
 	if o.waited == 0 { // they wait still
 		o.quiet.Reset(outageQuiet)
 		s.mu.Unlock()
 		return
 	}
-	delete(s.targets, target)
+	delete(s.targets, key)
 	s.mu.Unlock()
 	since := o.since.Format(time.RFC3339)
 	if o.saved == 0 {
 		l.write(context.Background(), slog.LevelWarn, "stagger: calls have waited for an answer in vain",
-			"target", target, "since", since, "calls", o.waited, "saved", o.saved)
+			"target", key, "since", since, "calls", o.waited, "saved", o.saved)
 		return
 	}
 	lasted := o.ended.Sub(o.since).Round(time.Millisecond)
 	l.write(context.Background(), slog.LevelInfo, "stagger: calls that waited for an answer are back",
-		"target", target, "since", since, "calls", o.waited, "saved", o.saved, "lasted", lasted.String())
+		"target", key, "since", since, "calls", o.waited, "saved", o.saved, "lasted", lasted.String())
 }
