@@ -157,10 +157,8 @@ func (w writer) json(v any) {
 
 // seconds returns a duration as a policy file has it.
 func seconds(d time.Duration) string {
-	sign := ""
-	if d < 0 { // math.MinInt64 stays negative, and is refused as well
-		sign, d = "-", -d
+	if d < 0 { // refused when the text is parsed; math.MinInt64 stays negative, and is refused as well
+		return "-" + document.FormatDuration(-d)
 	}
-	text := fmt.Sprintf("%s%d.%09d", sign, d/time.Second, d%time.Second)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s"
+	return document.FormatDuration(d)
 }
