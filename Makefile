@@ -138,7 +138,7 @@ random: ## Play random calls MANY times (20) as often as make test does (SEED=7 
 	@cd lab && STAGGER_TESTS=all $(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./proof -args -many $(MANY) -seed $(SEED)
 	@tools/ci/cc
 	@cd lab && CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./proof -args -many 4 -seed $(SEED)
-	@STAGGER_TESTS=all CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
+	@STAGGER_TESTS=all CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost' ./interceptor
 
 .PHONY: count
 count: ## Count the lines of Go written by hand: code and tests of each folder
