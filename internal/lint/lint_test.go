@@ -301,6 +301,7 @@ func TestLintHidden(t *testing.T) {
 			strings.Replace(policy, "/Get", "/", 1),
 		},
 		{service + get + again, timeout},
+		{service + strings.Replace(get, "}]", "}, {service: shop.Safe, method: Put}]", 1) + again, timeout + ", /shop.Safe/Put"}, // names the entry once
 		{service + get}, // on purpose
 		{service + get + "  timeout: 5s\n  idempotency: NONE\n"},
 		{service + get + "  timeout: 5s\n  mode: \"OFF\"\n"},

@@ -5,11 +5,37 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
 
-// A test's program has modules of its own: here, this one's.
+// The program is another tool: it has modules of others, and ours, which its own licence covers.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "schema")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../schema").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var out strings.Builder
+	if err := write(t.Context(), &out, "../../LICENSE", []string{program, program}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"== stagger: LICENSE\n", "== google.golang.org/protobuf@v", ": PATENTS\n", "== Go " + runtime.Version() + ": LICENSE\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the notices lack %q", want)
+		}
+	}
+	if strings.Contains(out.String(), "== "+ours) || strings.Count(out.String(), "== google.golang.org/protobuf@v") > 2 {
+		t.Error("the notices have our own modules, or others twice")
+	}
+}
+
+// A module without a licence is an error.
 func TestWriteNotices(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
