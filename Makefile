@@ -86,7 +86,7 @@ overload: ## Play every storm in the simulator, and write its table, and the plo
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: outages
-outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and docs/coming-from.md: 1 minute
+outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md: 1 minute
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent|TestReconnect$$|TestReconnect_Waits|TestHandshakes' ./outages ./fleet -args -write
 
 .PHONY: backoff

@@ -26,9 +26,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const comingFrom = "../../docs/coming-from.md"
-
-// client is a way to retry that docs/coming-from.md compares.
+// client is a way to retry that docs/evidence/outages.md compares.
 type client struct {
 	name string
 	dial func(t *testing.T, attemptTimeout time.Duration) []grpc.DialOption
@@ -83,7 +81,7 @@ var (
 	ready      = staggerClient("… with `waitForReady: true`", "", `, "waitForReady": true`)
 )
 
-// TestDocsAreCurrent_ComingFrom plays what docs/coming-from.md says of restarts, and docs/evidence/outages.md of the load in an outage.
+// TestDocsAreCurrent_ComingFrom plays what docs/evidence/outages.md says of restarts, and of the load in an outage.
 func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 	const plays = 20
 	downs := []time.Duration{time.Second, 2500 * time.Millisecond, 5 * time.Second}
@@ -113,7 +111,7 @@ func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 			}
 			restarts.Rows = append(restarts.Rows, row)
 		}
-		agree(one, comingFrom, "restarts", restarts, off)
+		agree(one, page, "restarts", restarts, off)
 	})
 	load := report.Table{
 		Title:   "Requests for each call, and calls that succeed",
