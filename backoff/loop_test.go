@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/backoff"
 )
 
-// The loops that docs/backoff.md shows and names.
+// The loops that docs/backoff.md names.
 func TestKeepConnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

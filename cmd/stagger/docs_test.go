@@ -30,10 +30,10 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	}
 }
 
-// docs/command.md shows the first table of "stagger demo" as it is printed.
+// docs/evidence/storms.md shows the first table of "stagger demo" as it is printed.
 func TestPagesShowWhatCommandsPrint_Demo(t *testing.T) {
 	t.Parallel()
-	page := string(testkit.Must(os.ReadFile("../../docs/command.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../../docs/evidence/storms.md"))(t))
 	_, shown, found := strings.Cut(page, "<!-- demo -->\n```text\n")
 	shown, _, ended := strings.Cut(shown, "\n```\n<!-- /demo -->")
 	var out strings.Builder
@@ -42,7 +42,7 @@ func TestPagesShowWhatCommandsPrint_Demo(t *testing.T) {
 	c.SetOut(&out)
 	testkit.NoError(t, c.Execute())
 	if !found || !ended || !strings.Contains(out.String(), "\n\n"+shown+"\n") {
-		t.Errorf("docs/command.md shows between <!-- demo --> and <!-- /demo -->\n%s\nand make demo prints\n%s", shown, out.String())
+		t.Errorf("docs/evidence/storms.md shows between <!-- demo --> and <!-- /demo -->\n%s\nand make demo prints\n%s", shown, out.String())
 	}
 }
 
