@@ -237,6 +237,14 @@ func TestForever_Ends(t *testing.T) {
 		"no Resume":                            {prepare: next(), opts: []grpc.CallOption{interceptor.Resume(nil)}, reason: policy.ReasonCommitted},
 		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *spec.Policy) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded},
 		"the budget":                           {prepare: next(), change: func(s *spec.Policy) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted},
+		"an outage, in which other calls fail as well": {prepare: func(t *testing.T, s scene) {
+			t.Helper()
+			s.On(get, faults.Play(faults.Receive(1), say("0"), faults.Pause(2*time.Second)).Then(down()))
+			time.AfterFunc(time.Second, func() { s.allFail(t) })
+			for i := range 50 {
+				time.AfterFunc(time.Second+time.Duration(i)*100*ms, func() { _, _ = s.call(t.Context(), get, interceptor.MaxAttempts(1)) })
+			}
+		}, change: func(s *spec.Policy) { s.Retry.Budget = "" }, reason: policy.ReasonFailingEverywhere},
 		"no connection": {prepare: func(_ *testing.T, s scene) {
 			s.On(get, faults.Play(faults.Receive(1), say("0"), faults.Pause(time.Second), faults.Cut()))
 			time.AfterFunc(500*ms, s.Down)
