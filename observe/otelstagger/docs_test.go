@@ -25,9 +25,9 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// The table in docs/observability.md has every instrument with its kind, unit and labels, and no other.
+// The table in README.md has every instrument with its kind, unit and labels, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
-	page := testkit.Must(os.ReadFile("../../docs/observability.md"))(t)
+	page := testkit.Must(os.ReadFile("README.md"))(t)
 	documented := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `((?:stagger|grpc)\\.[^`]+)` \\| ((?:up-down )?(?:counter|gauge|histogram)[^|]*) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2] + " of " + strings.TrimSpace(strings.ReplaceAll(row[3], "`", ""))
@@ -75,7 +75,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // So is every attribute that spans and their events get here.
 func TestTracesAreDocumented(t *testing.T) {
-	page := testkit.Must(os.ReadFile("../../docs/observability.md"))(t)
+	page := testkit.Must(os.ReadFile("README.md"))(t)
 	playTraces(t, alone, func(t *testing.T, s traced) {
 		s.On(method, down())
 		s.call(t.Context(), method)

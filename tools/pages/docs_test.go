@@ -33,6 +33,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// otelPage has all metrics and attributes.
+const otelPage = "observe/otelstagger/README.md"
+
 // pages are the README and its neighbours, the checklist of releases and the pages below docs, by their paths.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
@@ -42,7 +45,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	evidence := testkit.Must(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "ARCHITECTURE.md", "NOT-HANDLED.md", "tools/RELEASE.md", "budget/redisbudget/README.md"}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "ARCHITECTURE.md", "NOT-HANDLED.md", "tools/RELEASE.md", "budget/redisbudget/README.md", otelPage}) {
 		texts[path] = read(t, path)
 	}
 	return texts
@@ -431,7 +434,7 @@ func readNames(t *testing.T) names {
 			}
 		}
 	}
-	find(n.metrics, "(?m)^\\| `(stagger\\.[a-z_.]+)` \\|", read(t, "docs/observability.md")) // whose table a test compares with the code
+	find(n.metrics, "(?m)^\\| `(stagger\\.[a-z_.]+)` \\|", read(t, otelPage)) // whose table a test compares with the code
 	return n
 }
 
