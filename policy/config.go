@@ -15,7 +15,7 @@ import (
 )
 
 // Config is a policy file as a Go value, for [New]. Its fields are named as the file's keys, with a capital letter, and mean the same:
-// docs/policy-file.md describes each key. A field that is zero is left out of the file, so it has the key's default.
+// proto/stagger/policy/v1/README.md describes each key. A field that is zero is left out of the file, so it has the key's default.
 //
 // A file can say a few things that a Config can't: loadBalancingPolicy, healthCheckConfig and connectionScaling at its top, and
 // perAttemptRecvTimeout, for which a Config has PerAttemptTimeout and OnAttemptTimeout.

@@ -33,8 +33,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// otelPage has all metrics and attributes.
-const otelPage = "observe/otelstagger/README.md"
+// References that are not among the guides: of metrics and attributes, and of the keys of a policy file.
+const (
+	otelPage = "observe/otelstagger/README.md"
+	keysPage = "proto/stagger/policy/v1/README.md"
+)
 
 // pages are the README and its neighbours, the checklist of releases and the pages below docs, by their paths.
 func pages(t *testing.T) map[string]string {
@@ -45,7 +48,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	evidence := testkit.Must(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "ARCHITECTURE.md", "NOT-HANDLED.md", "tools/RELEASE.md", "budget/redisbudget/README.md", otelPage}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "ARCHITECTURE.md", "NOT-HANDLED.md", "tools/RELEASE.md", "budget/redisbudget/README.md", otelPage, keysPage}) {
 		texts[path] = read(t, path)
 	}
 	return texts

@@ -35,7 +35,7 @@ func TestKeysPage(t *testing.T) {
 	if rows < 50 {
 		t.Errorf("%d keys; want all", rows)
 	}
-	wantSection(t, "docs/policy-file.md", "keys", table.String()+"\n")
+	wantSection(t, keysPage, "keys", table.String()+"\n")
 	const path = "cmd/stagger/keys.txt" // "stagger help keys" shows it
 	if got := read(t, path); got != plain.String() && *write {
 		testkit.NoError(t, os.WriteFile(path, []byte(plain.String()), 0o644))
