@@ -165,7 +165,7 @@ pings: ## Send twenty keepalive pings to servers in Go and Python that allow the
 	@cd lab/interop && $(OFF) STAGGER_PINGS=required go test -count=1 -timeout 10m -parallel 6 -run TestKeepalive .
 
 .PHONY: clients
-clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write ../../docs/works-with.md' writes the table)
+clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write results.md' writes the table)
 	@etcd --version >/dev/null 2>&1 || tools/ci/interop
 	@cd lab/clients && $(OFF) go vet ./... && STAGGER_CLIENTS=required $(OFF) go test -count=1 -timeout 5m . $(CLIENTS)
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-const page = "../../docs/works-with.md"
+const page = "results.md"
 
 const (
 	begin = "<!-- counted by make clients -->\n" +
