@@ -119,7 +119,7 @@ func (s *trial) attempts(t *testing.T) map[string]int {
 	return list
 }
 
-// table has rows of docs/one-backend.md, which tests with -write write.
+// table has rows of results.md, which tests with -write write.
 type table struct {
 	mu   sync.Mutex // guards rows
 	rows []string
@@ -144,7 +144,7 @@ func tableRows(t *testing.T, test string) *table {
 		}
 		slices.Sort(r.rows)
 		written[test] = r.rows
-		const file, begin, end = "../../docs/one-backend.md", "<!-- lab/hang -->\n", "<!-- /lab/hang -->\n"
+		const file, begin, end = "results.md", "<!-- lab/hang -->\n", "<!-- /lab/hang -->\n"
 		head, rest, found := strings.Cut(string(testkit.Must(os.ReadFile(file))(t)), begin)
 		_, tail, ended := strings.Cut(rest, end)
 		if !found || !ended {
