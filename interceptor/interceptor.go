@@ -196,7 +196,7 @@ func Load(path string, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r.note(policy.Diagnostic{File: path, Field: "hash", Value: set.Hash(), Message: "changes of the file are not followed until the program " +
-		"starts again; interceptor.Watch follows them"})
+		"starts again. interceptor.Watch follows them"})
 	return r, nil
 }
 

@@ -86,11 +86,11 @@ func (r *Retrier) giveOnce(what *surprise, key string, warning func() policy.Dia
 
 // The warnings about calls, and their keys. Without a key, a warning is given only once.
 var (
-	nestedRetriers = surprise{"", "two Retriers are installed on one connection; " +
-		"the inner one is inactive, because attempts would multiply"}
+	nestedRetriers = surprise{"", "two Retriers are installed on one connection. " +
+		"The inner one does nothing, because attempts would multiply. Remove one"}
 	// By the budget's name: the policy of a single call names a budget that the Retrier does not have.
 	unknownBudget = surprise{"budget", "the policy of a call names a budget " +
-		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or pass it with interceptor.WithBudget"}
+		"that the Retrier doesn't have, so the default budget pays. Declare it in the policy file, or pass it with interceptor.WithBudget"}
 	// By the option's type: attempts may share the target of a call option.
 	unknownOption = surprise{"call option", "is a type of your own, or a pointer, that doesn't embed grpc.EmptyCallOption. Calls with it have one " +
 		"attempt, because another may write to the same header, trailer or peer. Pass the options of gRPC and stagger themselves"}
@@ -101,15 +101,14 @@ var (
 	timeoutOfUploads = surprise{"perAttemptTimeout", notForUploads}
 	hedgeOfUploads   = surprise{"hedgingPolicy", notForUploads}
 	// By the method: gRPC may have freed the request's buffers when the first attempt has sent them.
-	givenAway = surprise{"codec", "calls have one attempt: the request isn't a protobuf message, and an encoding.CodecV2 may give its " +
-		"buffers away, so that it can't be sent again. Codecs of the type encoding.Codec don't, nor does gRPC's own"}
+	givenAway = surprise{"codec", "calls have one attempt, because the request isn't a protobuf message, and an encoding.CodecV2 may " +
+		"reuse its buffers. Use protobuf messages, or an encoding.Codec"}
 	// By the method.
-	noDeadline = surprise{"deadline", "unary calls have none: a server that hangs keeps them for ever, and neither retries " +
-		"nor attempt timeouts have time to " +
-		"divide. Pass a context with a deadline, or set a timeout of the entry, defaultTimeout at the top of the policy file, or " +
+	noDeadline = surprise{"deadline", "unary calls have none, so a server that hangs keeps them for ever. " +
+		"Pass a context with a deadline, or set defaultTimeout at the top of the policy file, a timeout of the entry, or " +
 		"interceptor.WithDefaultTimeout"}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
-	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
+	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows. " +
 		"maxAttemptsLimit in the policy file allows more"}
 	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
@@ -119,19 +118,19 @@ var (
 	// By the target: its service config has retries that nobody carries out.
 	retriesOff = surprise{"retryPolicy", "the connection's service config has one for this method, but Retrier.DialOptions " +
 		"switches gRPC's own retries off, and the policy file has no entry for the method, or mode OBSERVE. So calls aren't " +
-		"retried: docs/coming-from.md says what to do"}
+		"retried. docs/coming-from.md says what to do"}
 	// By the target.
 	otherBalancing = surprise{"", "the connection has another load balancing policy, so a retry may go to the backend that has just failed: the resolver " +
 		"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig comes after them"}
 	// An inner interceptor has made one attempt more than once.
-	innerRetries = surprise{"inner interceptor", "has made one attempt more than once; if it retries, as go-grpc-middleware's " +
-		"does, attempts multiply, and its own need neither budget nor idempotency: remove it"}
+	innerRetries = surprise{"inner interceptor", "has made one attempt more than once. If it retries, as go-grpc-middleware's " +
+		"does, attempts multiply, also of calls that aren't idempotent. Remove it"}
 	// By the method: a failed call is a retry by go-grpc-middleware.
-	outerCalls = surprise{"outer retry", "go-grpc-middleware retries calls around the Retrier. So attempts multiply, and its own need neither budget " +
-		"nor idempotency: remove it (docs/runbook.md)"}
+	outerCalls = surprise{"outer retry", "go-grpc-middleware retries calls around the Retrier. So attempts multiply, also of calls that aren't " +
+		"idempotent. Remove its interceptor (docs/runbook.md)"}
 	// By the method: a call has retry options of go-grpc-middleware.
-	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores: even with " +
-		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
+	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores. It retries these calls as " +
+		"their policy says, even with Disable() or WithMax(1). Use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 
 // By the method: the caller's own policy has admission, which the policies of a file can't have then.

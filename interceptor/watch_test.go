@@ -109,7 +109,7 @@ func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	defer slog.SetDefault(before)
 	r := testkit.Must(interceptor.Load(path))(t)
-	want := `level=INFO msg="stagger: ` + path + ": hash: " + r.State().Policies.Hash() + ": changes of the file are not followed until the program starts again; interceptor.Watch follows them\"\n"
+	want := `level=INFO msg="stagger: ` + path + ": hash: " + r.State().Policies.Hash() + ": changes of the file are not followed until the program starts again. interceptor.Watch follows them\"\n"
 	if got := text.String(); !strings.HasSuffix(got, want) || strings.Count(got, "\n") != 1 {
 		t.Errorf("%s\nwant one line %s", got, want)
 	}

@@ -110,11 +110,11 @@ func (l *logger) endOutage(key string, o *outage) {
 	s.mu.Unlock()
 	since := o.since.Format(time.RFC3339)
 	if o.saved == 0 {
-		l.write(context.Background(), slog.LevelWarn, "stagger: calls have waited for an answer in vain",
+		l.write(context.Background(), slog.LevelWarn, "stagger: calls waited for an answer, and none came",
 			"target", key, "since", since, "calls", o.waited, "saved", o.saved)
 		return
 	}
 	lasted := o.ended.Sub(o.since).Round(time.Millisecond)
-	l.write(context.Background(), slog.LevelInfo, "stagger: calls that waited for an answer are back",
+	l.write(context.Background(), slog.LevelInfo, "stagger: the server answers again, after calls have waited",
 		"target", key, "since", since, "calls", o.waited, "saved", o.saved, "lasted", lasted.String())
 }

@@ -38,7 +38,7 @@ func TestOutages_End(t *testing.T) {
 		l.hasWaited(failed)
 		time.Sleep(3 * outageQuiet)
 		synctest.Wait()
-		const end = "stagger: calls that waited for an answer are back[target orders since 2000-01-01T00:00:00Z calls 2 saved 1 lasted 10s]"
+		const end = "stagger: the server answers again, after calls have waited[target orders since 2000-01-01T00:00:00Z calls 2 saved 1 lasted 10s]"
 		if len(lines) != 2 || lines[1] != end {
 			t.Errorf("logged %q; want the beginning and %q", lines, end)
 		}

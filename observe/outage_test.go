@@ -32,8 +32,8 @@ func TestSlog_Outage(t *testing.T) {
 		back time.Duration // 0: never
 		want string
 	}{
-		"a second": {time.Second, `level=INFO msg="stagger: calls that waited for an answer are back" target=T since=2000-01-01T00:00:00Z calls=10 saved=10 lasted=1s`},
-		"for ever": {0, `level=WARN msg="stagger: calls have waited for an answer in vain" target=T since=2000-01-01T00:00:00Z calls=10 saved=0`},
+		"a second": {time.Second, `level=INFO msg="stagger: the server answers again, after calls have waited" target=T since=2000-01-01T00:00:00Z calls=10 saved=10 lasted=1s`},
+		"for ever": {0, `level=WARN msg="stagger: calls waited for an answer, and none came" target=T since=2000-01-01T00:00:00Z calls=10 saved=0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

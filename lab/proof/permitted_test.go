@@ -173,7 +173,7 @@ var permissions = []permission{
 	},
 	{
 		name: "a stream of messages that aren't protobuf's is sent once: it ends with the server's error",
-		by:   "docs/streams.md: a message that isn't protobuf's commits the stream, since its codec may give its buffers away",
+		by:   "NOT-HANDLED.md: a message that isn't protobuf's commits the stream, since its codec may reuse its buffers",
 		allows: func(c *comparison, _ difference) bool {
 			return forms[c.script.form].option != nil && c.script.kind != unary &&
 				(c.got.reason == "[committed]" || len(c.want.attempts) > 1 && c.got.cutShort()) // before the application has received the error
