@@ -301,7 +301,7 @@ func (s *stream) RecvMsg(m any) error {
 		case err == nil || err == io.EOF:
 			return err
 		case over:
-			return shown
+			return cmp.Or(shown, io.EOF) // a later attempt may have succeeded, without a message, while it was sent the log
 		}
 	}
 }
