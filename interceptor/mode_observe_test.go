@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
@@ -99,6 +100,75 @@ func TestObserve_Hedges(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Context and Header of a stream don't wait for its RecvMsg in another goroutine, as in gRPC.
+func TestObserve_StreamsWaitForNobody(t *testing.T) {
+	for name, row := range map[string]struct {
+		step    testserver.Step
+		ended   time.Duration
+		decided string
+	}{
+		"an answer":   {text("1").Delay(time.Second), time.Second, ""},
+		"a failure":   {down().Delay(time.Second), time.Second, "committed false 0s OBSERVE"},
+		"no response": {testserver.Hang(), 2 * time.Second, "deadline_exceeded false 0s OBSERVE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, observed(hedged()), func(t *testing.T, s scene) {
+				s.On(get, row.step.Header(metadata.Pairs("shard", "7")))
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				begun := time.Now()
+				stream := s.open(t, ctx, serverStream)
+				send(t, stream, "order 7")
+				ended := make(chan time.Duration)
+				go func() {
+					_, _ = receive(stream)
+					ended <- time.Since(begun)
+				}()
+				time.Sleep(ms)
+				headers, err := stream.Header()
+				over := stream.Context().Err()
+				if err != nil || over != nil || time.Since(begun) != ms || headers.Get("shard")[0] != "7" {
+					t.Errorf("headers %v, %v; context %v; after %v", headers, err, over, time.Since(begun))
+				}
+				if took := <-ended; took != row.ended || s.Count(get) != 1 {
+					t.Errorf("ended after %v, with %d attempts; want %v, 1", took, s.Count(get), row.ended)
+				}
+				synctest.Wait() // the end of the context may be told by another goroutine
+				if got := s.decided(); got != row.decided {
+					t.Errorf("decided: %s; want %s", got, row.decided)
+				}
+			})
+		})
+	}
+}
+
+// What was due before headers came, or before the deadline, is told when they come.
+func TestObserve_StreamsTellLate(t *testing.T) {
+	for name, row := range map[string]struct {
+		headers time.Duration
+		decided string
+	}{
+		"headers":  {time.Second, "hedge false 0s OBSERVE"},
+		"deadline": {time.Hour, "hedge false 0s OBSERVE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, observed(hedged()), func(t *testing.T, s scene) {
+				s.On(get, faults.Play(faults.Receive(1), faults.Pause(row.headers), faults.SendHeader(nil), say("1")))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				stream := s.open(t, ctx, serverStream)
+				send(t, stream, "order 7")
+				askHeader(stream)
+				_, _ = receive(stream)
+				synctest.Wait()
+				if got := s.decided(); got != row.decided || s.Count(get) != 1 {
+					t.Errorf("decided: %s, with %d attempts; want %s", got, s.Count(get), row.decided)
+				}
+			})
+		})
 	}
 }
 

@@ -35,7 +35,8 @@ import (
 // again (stream_retry.go). Other operations wait until it has decided. Once a stream is committed, every operation is one call of gRPC's
 // stream; only one that may be resumed opens again. A stream that has one attempt at most is committed from its beginning.
 //
-// RecvMsg and Header of a stream with one request, whose attempts may be slow, make them in parallel (stream_race.go).
+// RecvMsg and Header of a stream with one request, whose attempts may be slow, make them in parallel (stream_race.go). Mode OBSERVE makes no
+// others, so its operations wait for gRPC only, and decide afterwards what was due meanwhile.
 //
 // An end is found by an operation, by the end of the call's context, or by the close of its connection. As in gRPC, an application that
 // neither reads to the end nor cancels keeps what the call holds.
@@ -58,9 +59,10 @@ type stream struct {
 	whole     bool // the application has sent everything
 	awaited   bool // the application has begun to wait for a response
 	over      bool
-	untold    bool        // over, and the caller's OnFinish and observers have to hear of it
-	final     error       // once over; nil: success
-	unwatch   func() bool // stops watching the call's context; may be nil
+	due       time.Duration // in mode OBSERVE: when ENFORCE would send the next attempt beside a slow one
+	untold    bool          // over, and the caller's OnFinish and observers have to hear of it
+	final     error         // once over; nil: success
+	unwatch   func() bool   // stops watching the call's context; may be nil
 }
 
 // streamAttempt is one attempt of a stream.
@@ -106,7 +108,7 @@ func (c *call) single() bool {
 
 // openStream opens the first attempt, or the first that can be opened.
 func openStream(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
-	s := &stream{call: c, desc: desc, open: open}
+	s := &stream{call: c, desc: desc, open: open, due: attempts.Never}
 	s.changed.L = &s.mu
 	s.inSequence = true
 	s.resume = resumptionOf(desc, s.options.caller)
@@ -270,10 +272,10 @@ func (s *stream) RecvMsg(m any) error {
 			if first {
 				kept = s.keepReply(m)
 			}
-			var watched bool
-			t, watched = s.beginReceive()
+			var races bool
+			t, races = s.beginReceive(m)
 			switch {
-			case watched:
+			case races:
 				return s.receiveFirst(m, kept)
 			case t == nil:
 				return cmp.Or(s.final, io.EOF)
@@ -288,6 +290,7 @@ func (s *stream) RecvMsg(m any) error {
 		})
 		if err == nil && s.desc.ServerStreams {
 			if !t.answered {
+				s.decideDue()
 				s.received(t)
 			}
 			s.resume.delivered(m)
@@ -298,7 +301,7 @@ func (s *stream) RecvMsg(m any) error {
 		case err == nil || err == io.EOF:
 			return err
 		case over:
-			return shown
+			return cmp.Or(shown, io.EOF) // a later attempt may have succeeded, without a message, while it was sent the log
 		}
 	}
 }
@@ -338,16 +341,22 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 // awaitHeaders waits for headers, and commits the stream to their attempt. It returns that, or nil if the call is over without an answer.
 func (s *stream) awaitHeaders() *streamAttempt {
 	s.lock()
-	if s.beginWait() {
+	switch watched := s.beginWait(); {
+	case !watched:
+		s.mu.Unlock()
+	case s.entry.mode == policy.ModeEnforce:
 		s.decide(func() { s.race(decision.CommitHeaders, nil, keptReply{}) })
 		return s.committed.Load()
+	default:
+		s.decide(func() { s.observeRace(decision.CommitHeaders, nil) })
 	}
-	s.mu.Unlock()
 	s.withRetry(func(t *streamAttempt) error {
 		defer s.limitSilence(t)()
-		if headers, _ := t.stream.Header(); headers == nil {
+		headers, _ := t.stream.Header()
+		if headers == nil {
 			return io.EOF
 		}
+		s.decideDue()
 		return nil
 	}, func(t *streamAttempt) { s.commit(t, decision.CommitHeaders) })
 	return s.committed.Load()

@@ -85,6 +85,19 @@ func (s slowSender) SendMsg(m any) error {
 	return err
 }
 
+// An attempt that succeeds without a message while it is sent the log again is an end for RecvMsg, and no message.
+func TestStreamOrder_SuccessWhileReplaying(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowSender{stream, time.Second} })
+		s.On(get, faults.Play(faults.Receive(2)).Then(down()), faults.Play())
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a", "b")
+		if got, err := receive(stream); len(got) > 0 || err != io.EOF || s.Count(get) != 2 {
+			t.Errorf("%q, %v after %d attempts; want the second attempt's end", got, err, s.Count(get))
+		}
+	})
+}
+
 // A request that is sent is not sent again to the attempt that resumes the stream, though SendMsg is still inside an interceptor.
 func TestResume_SendMsgIsStillInside(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {

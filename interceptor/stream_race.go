@@ -11,7 +11,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // race is the wait for the first message, or for headers, of a stream with one request whose attempts may be slow. Until then the call
@@ -32,14 +34,7 @@ var _ tries = (*race)(nil)
 // race makes attempts until one has what the application waits for, and commits the stream to it. It returns false if there is none: the call
 // is over. It must run inside decide: until the race is over, other operations wait.
 func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
-	r := &race{s: s, want: want, message: m, kept: kept}
-	s.inSequence = false
-	if want == decision.CommitMessage {
-		r.replies = s.replyType(m)
-		s.inSequence = r.replies == nil
-		s.warnInSequence()
-	}
-	s.set.InSequence = s.inSequence
+	r := &race{s: s, want: want, message: m, kept: kept, replies: s.findReplies(want, m)}
 	r.driver.init(&s.call, r)
 	r.driver.attempts = []*attempt{&s.newest.attempt}
 	r.driver.run(r.begin)
@@ -59,6 +54,46 @@ func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
 	}
 	won.reply = nil
 	return true
+}
+
+// findReplies returns the type of messages for goroutines of ours. If the application waits for a message, and there is no such type,
+// attempts don't run in parallel. It must run inside decide.
+func (s *stream) findReplies(want decision.Commit, m any) (replies protoreflect.MessageType) {
+	s.inSequence = false
+	if want == decision.CommitMessage {
+		replies = s.replyType(m)
+		s.inSequence = replies == nil
+		s.warnInSequence()
+	}
+	s.set.InSequence = s.inSequence
+	return replies
+}
+
+// observeRace begins, in mode OBSERVE, a wait for which ENFORCE would race. It must run inside decide.
+func (s *stream) observeRace(want decision.Commit, m any) {
+	s.findReplies(want, m)
+	s.timeAttempts()
+}
+
+// decideDue decides what was due while an operation waited, before the operation reports what it has found. Only mode OBSERVE has anything
+// to decide so late.
+func (s *stream) decideDue() {
+	if s.entry.mode != policy.ModeObserve {
+		return
+	}
+	s.lock()
+	s.decide(s.reportDue)
+}
+
+// reportDue is decideDue inside decide.
+func (s *stream) reportDue() {
+	for s.entry.mode == policy.ModeObserve && !s.over && s.due <= clock.Now() {
+		now := s.now()
+		now.At = s.due
+		step := s.engine.Wake(now)
+		s.due = step.Wake
+		s.notifyDecision(&step, nil, nil)
+	}
 }
 
 // conclude ends the call. It returns the attempt with the message that the application waits for: the one reply of a stream that has only

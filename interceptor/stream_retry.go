@@ -16,6 +16,7 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/grpctext"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // lock takes the lock, when no goroutine decides. Only code of this package runs with it.
@@ -133,6 +134,7 @@ func (t *streamAttempt) findEnd() (ended bool, err error) {
 // attemptEnded reports that an attempt has ended with err; received says that RecvMsg has returned it. It makes the next ones, until one has
 // everything in the log, or the call is over. It must run inside decide.
 func (s *stream) attemptEnded(t *streamAttempt, err error, received bool) {
+	s.reportDue()
 	for {
 		r, now := s.takeResult(t, err)
 		if received && s.committed.Load() == t {
@@ -245,12 +247,16 @@ func (s *stream) commitNewest(why decision.Commit) *streamAttempt {
 	return s.committed.Load()
 }
 
-// beginReceive returns the attempt from which RecvMsg receives the first message; nil: the call is over without an answer. If attempts may
-// be slow, it returns watched, with the lock.
-func (s *stream) beginReceive() (t *streamAttempt, watched bool) {
+// beginReceive returns the attempt from which RecvMsg receives the first message into m; nil: the call is over without an answer. If others
+// may be sent beside it, beginReceive returns races, with the lock.
+func (s *stream) beginReceive(m any) (t *streamAttempt, races bool) {
 	s.lock()
 	if s.beginWait() {
-		return nil, true
+		if s.entry.mode == policy.ModeEnforce {
+			return nil, true
+		}
+		s.decide(func() { s.observeRace(decision.CommitMessage, m) })
+		s.lock()
 	}
 	defer s.mu.Unlock()
 	if s.over {
@@ -278,8 +284,8 @@ func (s *stream) received(t *streamAttempt) {
 	s.engine.Heard(t.number, attempts.Now{At: clock.Now()})
 }
 
-// beginWait notes that the application waits for a response. It reports whether attempts may be slow: then race makes them. A stream of many
-// requests has none that is slow. The lock must be held.
+// beginWait notes that the application waits for a response. It reports whether attempts may be slow: then race makes them, or observeRace
+// begins their time. A stream of many requests has none that is slow. The lock must be held.
 func (s *stream) beginWait() (watched bool) {
 	s.awaited = true
 	waits := !s.over && s.committed.Load() == nil && !s.receiving // a RecvMsg that began before the request was sent is inside gRPC
@@ -293,7 +299,7 @@ func (s *stream) beginWait() (watched bool) {
 // timeAttempts begins the time of attempts, once the server has the whole request and the application waits. The lock must be held.
 func (s *stream) timeAttempts() {
 	if s.whole && s.awaited && !s.over {
-		s.engine.Await(attempts.Now{At: clock.Now()})
+		s.due = s.engine.Await(attempts.Now{At: clock.Now()}).Wake
 	}
 }
 

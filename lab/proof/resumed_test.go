@@ -29,10 +29,11 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// resumed is a stream with the Resume option. Its server cuts it, and its application uses it from three goroutines.
+// resumed is a stream with the Resume option. Its server cuts it, fails or hangs, and its application uses it from three goroutines.
 type resumed struct {
 	served      []turn
 	slow        time.Duration // the policy's perAttemptTimeout; 0: none
+	silence     time.Duration // its messageTimeout; 0: none, and no attempt hangs
 	before, lag time.Duration // of an inner interceptor, around each operation
 	sends       time.Duration // when the application sends its request
 	third       []move
@@ -44,18 +45,23 @@ type turn struct {
 	headers  bool
 	messages int
 	after    time.Duration // between two moves
-	cut      bool          // how it ends: by a cut, or with UNAVAILABLE
+	end      string        // a cut, UNAVAILABLE, or no end: it hangs
 }
 
 func (r *resumed) String() string {
-	return fmt.Sprintf("served %+v, then one message and OK; slow %v, around operations %v and %v, request at %v, beside that %v",
-		r.served, r.slow, r.before, r.lag, r.sends, r.third)
+	return fmt.Sprintf("served %+v, then one message and OK; slow %v, silent %v, around operations %v and %v, request at %v, beside that %v",
+		r.served, r.slow, r.silence, r.before, r.lag, r.sends, r.third)
 }
 
 func drawResumed(d *draws) *resumed {
 	r := new(resumed)
+	r.silence = one(d, 0, 0, 400*ms+300*time.Microsecond, 90*ms+300*time.Microsecond)
+	ends := []string{"cut", "down"}
+	if r.silence > 0 {
+		ends = append(ends, "hang")
+	}
 	for range 1 + d.below(4) {
-		r.served = append(r.served, turn{d.odds(15), d.odds(30), d.below(4), apart(d, 1), d.odds(50)})
+		r.served = append(r.served, turn{d.odds(15), d.odds(30), d.below(4), apart(d, 1), one(d, ends...)})
 	}
 	r.slow = one(d, 0, 0, 60*ms+100*time.Microsecond)
 	r.before, r.lag = one(d, 0, 0, 2*ms, 40*ms), one(d, 0, 0, 3*ms, 300*ms)
@@ -80,7 +86,7 @@ func (r *resumed) play(t *testing.T) string {
 		server.On("*", append(steps, faults.Play(last.moves(len(steps)+1)...))...)
 		p := spec.Policy{Retry: &spec.Retry{
 			MaxAttempts: 5, Backoff: backoff.Config{Initial: ms, Max: 5 * ms, Multiplier: 2}, RetryableStatusCodes: []codes.Code{codes.Unavailable},
-			PerAttemptTimeout: r.slow, Budget: "NONE",
+			PerAttemptTimeout: r.slow, MessageTimeout: r.silence, Budget: "NONE",
 		}}
 		set := testkit.Must(compiled.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: p}}}))(t)
 		retrier := testkit.Must(interceptor.New(set))(t)
@@ -123,10 +129,14 @@ func (a turn) moves(n int) (list []faults.Move) {
 }
 
 func (a turn) step(n int) testserver.Step {
-	if a.cut {
+	switch a.end {
+	case "cut":
 		return faults.Play(append(a.moves(n), faults.Cut())...)
+	case "hang":
+		return faults.Play(a.moves(n)...).Then(testserver.Hang())
+	default:
+		return faults.Play(a.moves(n)...).Then(testserver.Fail(codes.Unavailable, "down"))
 	}
-	return faults.Play(a.moves(n)...).Then(testserver.Fail(codes.Unavailable, "down"))
 }
 
 // use is the application.
@@ -138,12 +148,17 @@ func (r *resumed) use(ctx context.Context, t *testing.T, conn *grpc.ClientConn) 
 		return m, ok
 	}
 	stream := testkit.Must(conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method, interceptor.Resume(next)))(t)
-	var others sync.WaitGroup
-	others.Go(func() {
+	send := func() {
 		time.Sleep(r.sends)
 		testkit.NoError(t, stream.SendMsg(wrapperspb.String("all")))
 		testkit.NoError(t, stream.CloseSend())
-	})
+	}
+	var others sync.WaitGroup
+	if r.silence > 0 {
+		send() // a RecvMsg that began before would have no messageTimeout
+	} else {
+		others.Go(send)
+	}
 	others.Go(func() {
 		for _, m := range r.third {
 			time.Sleep(m.after)

@@ -104,6 +104,9 @@ func drawSpec(d *draws) spec.Policy {
 	if d.odds(25) {
 		drawn.Admission = "REFUSE"
 	}
+	if drawn.Retry != nil && d.odds(25) {
+		drawn.Retry.MessageTimeout = one(d, 90*ms, 400*ms) // longer than perAttemptTimeout
+	}
 	return drawn
 }
 
