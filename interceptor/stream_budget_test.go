@@ -28,11 +28,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Streams that are cut together take the retries of the reads with whom they share a balance. docs/streams.md has these figures,
-// and says to give streams a budget of their own.
+// Streams that are cut together take the retries of the reads with whom they share a balance. docs/evidence/outages.md has these
+// figures, and docs/streams.md says to give streams a budget of their own.
 func TestStreams_ShareBudget(t *testing.T) {
 	testkit.Long(t)
-	page := string(testkit.Must(os.ReadFile("../docs/streams.md"))(t))
+	page := string(testkit.Must(os.ReadFile("../docs/evidence/outages.md"))(t))
 	const own = "budgets: [{name: streams, bucket: {size: %d}}]\n"
 	for _, streams := range []int{10, 100, 1000} {
 		var row strings.Builder
