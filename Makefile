@@ -94,7 +94,7 @@ backoff: ## Draw the delays of 100 clients with each jitter, play a herd and wri
 	@cd lab && $(OFF) go test -count=1 ./backoff -args -write
 
 .PHONY: hedge
-hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write the table of docs/hedging.md
+hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write lab/hedge/results.md
 	@cd lab && $(OFF) go test -count=1 ./hedge -args -write
 
 .PHONY: vanish

@@ -37,7 +37,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-var write = flag.Bool("write", false, "write the table into docs/hedging.md")
+var write = flag.Bool("write", false, "write the table into results.md")
 
 const (
 	method = "/stagger.hedge.v1.Shop/Get"
@@ -157,7 +157,7 @@ func TestTailBesideFailsafe(t *testing.T) {
 				one.Errorf("%s: p99 %v; without hedging %v", row.name, ours.p99, none.p99)
 			}
 		}
-		const page = "../../docs/hedging.md"
+		const page = "results.md"
 		if *write {
 			testkit.NoError(t, terminal.WriteInto(page, "hedge", []report.Table{shown}))
 			return

@@ -14,9 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/testkit"
 )
 
-const elsewhereGuide = "../../docs/one-backend.md"
-
-// The table of docs/one-backend.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
+// A table of docs/evidence/storms.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
 // retry at once costs while all fail.
 func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 	t.Parallel()
@@ -41,10 +39,10 @@ func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 			}
 		}
 		if *write {
-			put(t, elsewhereGuide, "storms", shown)
+			put(t, page, "elsewhere", shown)
 			return
 		}
-		agrees(trial, elsewhereGuide, "storms", map[string][]terminal.Off{
+		agrees(trial, page, "elsewhere", map[string][]terminal.Off{
 			shown.Columns[1]: {{Abs: 1}}, shown.Columns[2]: {{Rel: 0.7}}, shown.Columns[3]: {{Rel: 0.75}}, shown.Columns[4]: {{Abs: 1}},
 		}, shown)
 	})
