@@ -126,11 +126,11 @@ var (
 	innerRetries = surprise{"inner interceptor", "has made one attempt more than once. If it retries, as go-grpc-middleware's " +
 		"does, attempts multiply, also of calls that aren't idempotent. Remove it"}
 	// By the method: a failed call is a retry by go-grpc-middleware.
-	outerCalls = surprise{"outer retry", "go-grpc-middleware retries calls around the Retrier. So attempts multiply, also of calls that aren't " +
-		"idempotent. Remove its interceptor (docs/runbook.md)"}
+	outerCalls = surprise{"outer retry", "go-grpc-middleware retries calls around the Retrier. So attempts multiply, also of calls that " +
+		"aren't idempotent. Remove its interceptor (docs/runbook.md)"}
 	// By the method: a call has retry options of go-grpc-middleware.
-	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores. It retries these calls as " +
-		"their policy says, even with Disable() or WithMax(1). Use interceptor.MaxAttempts(1) or interceptor.Policy"}
+	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores. It retries these " +
+		"calls as their policy says, even with Disable() or WithMax(1). Use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 
 // By the method: the caller's own policy has admission, which the policies of a file can't have then.
