@@ -29,6 +29,7 @@ type engineState struct {
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
 	connecting bool          // observers know that this attempt waits for a connection
+	waitedFor  string        // Error.WaitedFor
 	lastPeer   net.Addr      // the backend of the attempt that ended last; nil: none, or no observer asks for it
 }
 
@@ -141,12 +142,32 @@ func (c *call) now() (now attempts.Now) {
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
+		c.waitedFor = c.waitsFor(a, r.Err, now)
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
 	step := c.engine.Ended(a.number, r, now)
 	a.slow = c.engine.EndedSlow()
 	c.lastPeer = a.report.peer.Addr
 	return step
+}
+
+const waitedForStream = "stream"
+
+// waitNames are texts of Error.WaitedFor.
+var waitNames = [...]string{attempts.WaitBackoff: "backoff", attempts.WaitConnection: "connection", attempts.WaitAnswer: "answer"}
+
+// waitsFor returns what attempt a, which has ended with err and the call's context, waited for, as far as gRPC tells.
+func (c *call) waitsFor(a *attempt, err error, now attempts.Now) string {
+	switch {
+	case c.cc == nil, !a.report.ended, isResponse(err): // a function, an inner interceptor, or credentials
+		return ""
+	case !a.report.unsent:
+		return "response"
+	case now.Down || now.Connecting:
+		return "connection"
+	default:
+		return waitedForStream
+	}
 }
 
 // awaitNext reports the result of an attempt to the engine, and tells observers. Then it waits until the next attempt is to be sent, and
@@ -194,6 +215,7 @@ func (c *call) sleep(until time.Duration, watch bool) {
 func (c *call) wake(now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
+		c.waitedFor = waitNames[c.engine.Waiting()]
 		return c.engine.Stop(reason, now)
 	}
 	c.connect(now)

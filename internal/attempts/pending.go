@@ -210,6 +210,14 @@ func (c *Call) waitsFor() Wait {
 	}
 }
 
+// Waiting returns what the call waits for while no attempt runs.
+func (c *Call) Waiting() Wait {
+	if c.pending.state == nothing || len(c.running) > 0 {
+		return NoWait
+	}
+	return c.waitsFor()
+}
+
 // setNextQuestion sets the time at which the pending attempt asks the budget again.
 func (c *Call) setNextQuestion(now Now) {
 	q := &c.pending.asking
