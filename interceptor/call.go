@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -204,7 +205,7 @@ func (c *call) target() string { return c.entry.target }
 // recordSuccess tells method and budget of a call whose first attempt has succeeded, so that nothing had to be decided.
 func (c *call) recordSuccess(a *attempt) {
 	c.noteSucceeded(&atOnce)
-	if c.foreign(a) {
+	if c.originOf(a, codes.OK) != decision.FromServer {
 		return
 	}
 	if c.entry.responses != nil {

@@ -63,7 +63,7 @@ func (c *call) passedError(err error, stream grpc.ClientStream) error {
 	}
 	c.prepareEngine(new(engineState))
 	c.engine.Start(&c.set, now)
-	c.reportEnd(a, c.resultOf(a, nil, err, c.local(a, err, now), now), now)
+	c.reportEnd(a, c.resultOf(a, nil, err, c.contextEnded(a, err, now), now), now)
 	c.warnOfFailure(a, err)
 	return c.failure(c.end())
 }

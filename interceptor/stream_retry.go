@@ -164,17 +164,17 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 		err = s.errSilent()
 	}
 	t.noteReport() // before an inner interceptor's second stream with the same options can end
-	local := s.local(&t.attempt, err, now)
+	contextEnded := s.contextEnded(&t.attempt, err, now)
 	t.noteEnd(now.At)
 	t.cancel()
-	if t.stream != nil && (local || silent || err != nil && !isResponse(err)) {
+	if t.stream != nil && (contextEnded || silent || err != nil && !isResponse(err)) {
 		t.awaitEnd()
 	}
 	t.noteReport()
-	r := s.resultOf(&t.attempt, nil, err, local, now)
+	r := s.resultOf(&t.attempt, nil, err, contextEnded, now)
 	s.warnOfFailure(&t.attempt, err)
 	r.Silent = silent
-	if s.resume.next != nil && err != nil && !local && s.committed.Load() == nil {
+	if s.resume.next != nil && err != nil && !contextEnded && s.committed.Load() == nil {
 		r.Resumes = t.resumes || !silent && now.At-t.began >= attempts.LongRun // else it is an ordinary failure before the first message
 	}
 	return r, now
@@ -183,7 +183,7 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 // resumeCommitted makes the next attempt resume a committed stream, if it can. The request for the rest replaces the log. Only RecvMsg
 // resumes: what the function of the Resume option gets belongs to it.
 func (s *stream) resumeCommitted(r *attempts.Result) {
-	if s.resume.next == nil || r.Err == nil || r.Local || !s.makeRest() {
+	if s.resume.next == nil || r.Err == nil || r.ContextEnded || !s.makeRest() {
 		return
 	}
 	r.Resumes, r.Progress = true, s.resume.progress

@@ -187,7 +187,7 @@ func (u *unary) try(a *attempt) error {
 func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	now := u.now()
 	a.noteEnd(now.At)
-	r := u.resultOf(a, a.reply, err, u.local(a, err, now), now)
+	r := u.resultOf(a, a.reply, err, u.contextEnded(a, err, now), now)
 	u.warnOfFailure(a, err)
 	return r, now
 }

@@ -99,7 +99,7 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, answer{attempt: a.number}, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: !r.Foreign && c.inTime(a)}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: r.Seen() && c.inTime(a)}, now.At)
 }
 
 // inTime reports whether an attempt was answered within its own timeout, if it has one. In an overload, later answers would pay for
@@ -112,7 +112,7 @@ func (c *Call) inTime(a *attempt) bool {
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	helped := r.Err != nil && !r.Again && r.isAnswer(is) && c.inTime(a)
 	long := c.ranLong(a, r, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, own: r.Own, err: r.heard()}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, local: r.LocalError, err: r.heard()}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -121,7 +121,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
 	}
 	switch {
-	case is.Unsent:
+	case is.Origin == decision.Unsent:
 		c.set.Budget.Observe(clock.Time(now.At), budget.EventUnconnected)
 	case is.Fails() && !long: // or a throttle would end a quiet stream after a few cuts
 		c.reportFailure(now.At)
@@ -147,7 +147,7 @@ const LongRun = 10 * time.Second
 
 // ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress. Silence isn't.
 func (c *Call) ranLong(a *attempt, r *Result, at time.Duration) bool {
-	return r.Resumes && !r.Silent && !r.Foreign && at-a.began >= LongRun
+	return r.Resumes && !r.Silent && r.Seen() && at-a.began >= LongRun
 }
 
 // resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a message, or ran
@@ -195,10 +195,10 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 	if c.pending.state == replacing {
 		c.pending.state = waiting
 	}
-	if !r.Foreign {
+	if r.Seen() {
 		c.reportFailure(now.At)
 	}
-	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: errTimedOut}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: errTimedOut}, now.At)
 	c.ending.answer = answer{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
 }
@@ -206,15 +206,15 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 // lost records the end of an attempt after another one has won.
 func (c *Call) lost(a *attempt, r *Result, now Now) {
 	err := r.heard()
-	if r.Local {
+	if r.ContextEnded {
 		switch {
 		case c.reportHung(a, r, now.At):
 			err = errTimedOut
-		case c.state != gone && !r.Foreign:
+		case c.state != gone && r.Seen():
 			err = nil // it was fast enough until it was cancelled
 		}
 	}
-	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: err}, now.At)
 }
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
@@ -223,19 +223,19 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}
-	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
-	if c.ending.answer.attempt == 0 || c.ending.answer.local || !r.Local {
-		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local, failsOK: r.FailsOK()}
+	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: err}, now.At)
+	if c.ending.answer.attempt == 0 || c.ending.answer.contextEnded || !r.ContextEnded {
+		c.ending.answer = answer{attempt: a.number, err: r.Err, contextEnded: r.ContextEnded, failsOK: r.FailsOK()}
 	}
 }
 
 // reportHung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
 // budget, whatever has ended the attempt: a hanging server must not look healthy.
 func (c *Call) reportHung(a *attempt, r *Result, at time.Duration) bool {
-	if !r.Local || !a.slow || compiled.Of(c.set.Policy).Hedge != nil {
+	if !r.ContextEnded || !a.slow || compiled.Of(c.set.Policy).Hedge != nil {
 		return false
 	}
-	if !r.Foreign {
+	if r.Seen() {
 		c.reportFailure(at)
 	}
 	return true

@@ -127,14 +127,21 @@ type Method interface {
 	Quantile() time.Duration                  // of the latency, as the policy asks; 0: unknown
 }
 
-// Result is the result of an attempt.
+// Result is the result of an attempt. Three things say whose it is: Origin, what has made it; ContextEnded, whether it is a response at
+// all; and LocalError, what a breaker is told. They answer different questions, and these combinations occur:
+//
+//	Origin           ContextEnded  LocalError
+//	FromServer       no            no, but yes if the client can't encode, send or decode a message
+//	FromServer       yes           no
+//	FromInterceptor  rarely        yes
+//	Unseen, Unsent   no            yes, but no if the channel has no connection: then the error says that no server is there
+//	Unseen, Unsent   yes           as above
 type Result struct {
 	decision.Outcome // Status nil: OK
 
-	Err   error // as returned by gRPC; nil: OK
-	Local bool  // no response, but the error that this client has made of an ended context
-	Own   bool  // the error is this client's, and says nothing of the server: a breaker is told so
-	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
+	Err          error // as returned by gRPC; nil: OK
+	ContextEnded bool  // no response: the error is what this client has made of an ended context, the call's or the attempt's
+	LocalError   bool  // the error says nothing of the server: a breaker is told [ErrLocal]
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 	Silent   bool // it was cancelled because the server sent nothing for too long
@@ -155,7 +162,7 @@ func (r *Result) heard() error {
 }
 
 // unused reports whether the attempt costs nothing, since no server is known to have seen it.
-func (r *Result) unused() bool { return r.Foreign && !r.Inner }
+func (r *Result) unused() bool { return r.Origin == decision.Unseen || r.Origin == decision.Unsent }
 
 // Step tells the driver what to do after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {

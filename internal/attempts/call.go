@@ -105,11 +105,11 @@ type ending struct {
 
 // answer is the result of an attempt.
 type answer struct {
-	attempt int // 0: none
-	err     error
-	local   bool // it is the error of an ended context
-	unsent  bool // the attempt never left this client
-	failsOK bool // as in End
+	attempt      int // 0: none
+	err          error
+	contextEnded bool // as in Result
+	unsent       bool // the attempt never left this client
+	failsOK      bool // as in End
 }
 
 // Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over.
@@ -179,19 +179,19 @@ func (c *Call) removeRunning(n int, at time.Duration) bool {
 
 // endAttempt settles what the attempt that has ended held, and decides what follows.
 func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
-	if !r.Unsent && c.pending.state != disconnected {
+	if r.Origin != decision.Unsent && c.pending.state != disconnected {
 		c.connect = Never // there was a connection: the next wait for one is another
 	}
-	if r.Err != nil && !r.Local && c.state != chosen && a.cancelled != outrun {
-		c.ending.lastServerError = answer{attempt: a.number, err: r.Err, unsent: r.Unsent}
+	if r.Err != nil && !r.ContextEnded && c.state != chosen && a.cancelled != outrun {
+		c.ending.lastServerError = answer{attempt: a.number, err: r.Err, unsent: r.Origin == decision.Unsent}
 	}
-	if r.Unsent {
+	if r.Origin == decision.Unsent {
 		c.ledger.spare, a.held.permit = a.held.permit, permit{}
 	}
-	c.ending.reached = c.ending.reached || !r.Foreign
-	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
+	c.ending.reached = c.ending.reached || r.Seen()
+	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.ContextEnded
 	is := decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
-	c.endedSlow = !r.Foreign && !c.quiet(a, r, is) && c.outlasted(a, now.At)
+	c.endedSlow = r.Seen() && !c.quiet(a, r, is) && c.outlasted(a, now.At)
 	c.ending.slow = c.ending.slow || c.endedSlow
 	c.learn(a, r, is, lost, now.At)
 	switch {
@@ -201,7 +201,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 		c.accept(step, a, r, now)
 	case c.state == gone:
 		c.leftover(a, r, now)
-	case a.cancelled == replaced && r.Local:
+	case a.cancelled == replaced && r.ContextEnded:
 		c.makeWay(step, a, r, now)
 	default:
 		c.handleFailure(step, a, r, is, now)

@@ -47,13 +47,13 @@ type settlement struct {
 	unused   bool  // the attempt costs nothing: no server is known to have seen it
 	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
 	helped   bool  // it was answered in time: with OK, or an error that speaks of the request
-	own      bool  // err says nothing of the server
+	local    bool  // err says nothing of the server
 	err      error // the result
 }
 
 // forBreaker returns the result as a breaker is told it.
 func (s settlement) forBreaker() error {
-	if s.own && s.err != nil {
+	if s.local && s.err != nil {
 		return &localError{s.err}
 	}
 	return s.err
@@ -102,11 +102,11 @@ func (l *ledger) releaseSpare(at time.Duration) {
 // releaseAll releases everything after a panic. Further panics replace the first one.
 func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	defer l.releaseSlot()
-	defer l.release(&l.pending, settlement{unused: true, own: true, err: ErrPanicked}, at)
+	defer l.release(&l.pending, settlement{unused: true, local: true, err: ErrPanicked}, at)
 	defer l.releaseSpare(at)
-	defer l.release(ended, settlement{own: true, err: ErrPanicked}, at)
+	defer l.release(ended, settlement{local: true, err: ErrPanicked}, at)
 	for i := range running {
-		defer l.release(&running[i].held, settlement{own: true, err: ErrPanicked}, at)
+		defer l.release(&running[i].held, settlement{local: true, err: ErrPanicked}, at)
 	}
 }
 

@@ -29,7 +29,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool,
 		c.used.announced = true
 		d.Retry = false
 	case d.Retry:
-		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Unsent, long, now); reason != "" {
+		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Origin == decision.Unsent, long, now); reason != "" {
 			d = d.Refused(reason)
 		}
 		d.ForAnswer = c.pending.asking.cause == budget.CauseWaited

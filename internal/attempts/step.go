@@ -68,7 +68,7 @@ func (c *Call) conclude(now *Now) {
 // would choose between two codes: whether the wait for a connection has ended by then, or an attempt was sent and waited in gRPC.
 func (c *Call) endUnconnected() {
 	last := c.ending.lastServerError
-	answered := c.ending.answer.attempt != 0 && !c.ending.answer.local
+	answered := c.ending.answer.attempt != 0 && !c.ending.answer.contextEnded
 	if c.ending.reason == policy.ReasonDeadlineExceeded && !c.ending.reached && last.unsent && !answered {
 		c.ending.answer, c.ending.reason = last, policy.ReasonNotConnected
 	}

@@ -338,15 +338,15 @@ func result(words []string) Result {
 		r.Status = status.New(code, "")
 		r.Err = r.Status.Err()
 	}
-	r.Local = words[0] == "cut"
+	r.ContextEnded = words[0] == "cut"
 	for _, w := range words[1:] {
 		switch key, value, _ := strings.Cut(w, "="); key {
 		case "final":
 			r.Final = true
 		case "unsent":
-			r.Unsent, r.Foreign = true, true // as the driver says
+			r.Origin = decision.Unsent
 		case "foreign":
-			r.Foreign = true
+			r.Origin = decision.Unseen
 		case "again":
 			r.Again = true
 		case "notyet":

@@ -28,8 +28,7 @@ type Outcome struct {
 	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
-	Unsent   bool // the attempt provably never left this client
-	Foreign  bool // no server is known to have seen it: an inner interceptor has made the result, or gRPC, before it had a stream
+	Origin   Origin
 	Final    bool // no other attempt can succeed: the caller is gone, a message is too large
 	Resumes  bool // the next attempt resumes a stream that was cut
 
@@ -38,6 +37,20 @@ type Outcome struct {
 	Well  bool          // with Again: the server is well, and says "not yet"
 	Delay time.Duration // before another attempt, as if the server had asked for it; 0: the server's own, if any
 }
+
+// Origin says what has made the result of an attempt, and so whether a server has seen the attempt, and whether it costs anything.
+type Origin uint8
+
+// The origins. An attempt of the last two costs nothing.
+const (
+	FromServer      Origin = iota // gRPC had a stream: a server has seen the attempt, or may have
+	FromInterceptor               // an inner interceptor has answered by itself, perhaps with another server's help
+	Unseen                        // no server is known to have seen it: gRPC had no stream, or an inner interceptor waited until the context was over
+	Unsent                        // it provably never left this client: gRPC had no stream, said UNAVAILABLE, and can't have retried it by itself
+)
+
+// Seen reports whether a server has seen the attempt, or may have.
+func (o *Outcome) Seen() bool { return o.Origin == FromServer }
 
 // FailsOK reports whether a server has failed with the status OK: a classifier has found the failure in the reply.
 func (o *Outcome) FailsOK() bool { return o.Again && !o.Well && o.Status.Code() == codes.OK }
@@ -118,7 +131,7 @@ func Decide(s *Situation) Decision {
 		return no(policy.ReasonAttemptsExhausted)
 	case s.Stopped, Forbids(p, s.Pushback):
 		return no(policy.ReasonPushbackStop)
-	case !s.Safe && !s.Unsent:
+	case !s.Safe && s.Origin != Unsent:
 		return no(policy.ReasonNotIdempotent)
 	case s.Followed:
 		return no(policy.ReasonFollowed)
@@ -128,7 +141,7 @@ func Decide(s *Situation) Decision {
 		return no(s.Off)
 	case s.Gate != "":
 		return no(s.Gate)
-	case s.Evidence.AlwaysSlow() && !s.Unsent:
+	case s.Evidence.AlwaysSlow() && s.Origin != Unsent:
 		return no(policy.ReasonSlowEverywhere)
 	case s.TimedOut && (s.Evidence.OftenSlow() || s.Evidence.Few() && !s.inPlace()):
 		return no(policy.ReasonNotProvenFast)
