@@ -212,7 +212,7 @@ type drivenUnary struct {
 	first  attempt // of the driver's
 }
 
-var _ tries = (*drivenUnary)(nil)
+var _ driven = (*drivenUnary)(nil)
 
 // runDriven makes a call whose first attempt is slow at slowAt.
 func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
@@ -240,25 +240,30 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	return a
 }
 
-// prepare implements tries. An attempt in a goroutine of ours runs in parallel with others.
-func (d *drivenUnary) prepare(n int, at time.Duration, ours bool) *attempt {
+// newAttempt implements driven. An attempt in a goroutine of ours runs in parallel with others.
+func (d *drivenUnary) newAttempt(n int, at time.Duration, ours bool) *attempt {
 	a := d.laterAttempt(n, at)
 	a.ownReply = ours
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	return a
 }
 
-// try implements tries.
-func (d *drivenUnary) try(a *attempt) (ended bool, err error) { return true, d.unary.try(a) }
-
-// takeResult implements tries.
-func (d *drivenUnary) takeResult(a *attempt, err error) (attempts.Result, attempts.Now) {
+// try implements driven.
+func (d *drivenUnary) try(a *attempt) (r attempts.Result, now attempts.Now, ended bool) {
 	defer a.endContext()
-	return d.attemptResult(a, err)
+	err := d.unary.try(a)
+	if err == nil && d.succeedsAtOnce(a) {
+		return r, now, false
+	}
+	r, now = d.attemptResult(a, err)
+	return r, now, true
 }
 
-// succeeded implements tries. Until the engine starts, there is only the first attempt.
-func (d *drivenUnary) succeeded(a *attempt) bool {
+// succeedsAtOnce ends the call with the success of an attempt, if nothing had to be decided: then the engine has not started, and that is the
+// first attempt.
+func (d *drivenUnary) succeedsAtOnce(a *attempt) bool {
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
 	observers := d.retrier.observers.Load()
 	if d.deciding() || d.retrier.classifier != nil || observers.attempts {
 		return false
@@ -266,17 +271,10 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 	if d.driver.timer == nil || !d.driver.timer.Stop() {
 		return false // its goroutine has started
 	}
-	d.driver.timer = nil
 	d.recordSuccess(a)
 	if observers.ofCalls {
 		d.noteSlowSuccess(a)
 	}
+	d.driver.serve()
 	return true
-}
-
-// join implements tries.
-func (d *drivenUnary) join() {
-	if !d.deciding() {
-		d.joinEngine(new(engineState))
-	}
 }

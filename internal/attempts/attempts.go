@@ -131,11 +131,10 @@ type Method interface {
 // all; and LocalError, what a breaker is told. They answer different questions, and these combinations occur:
 //
 //	Origin           ContextEnded  LocalError
-//	FromServer       no            no, but yes if the client can't encode, send or decode a message
+//	FromServer       no            no, but yes if this client can't send or decode a message
 //	FromServer       yes           no
-//	FromInterceptor  rarely        yes
-//	Unseen, Unsent   no            yes, but no if the channel has no connection: then the error says that no server is there
-//	Unseen, Unsent   yes           as above
+//	FromInterceptor  no            yes
+//	Unseen, Unsent   no, yes       yes, but no if the channel has no connection: then the error says that no server is there
 type Result struct {
 	decision.Outcome // Status nil: OK
 
