@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
@@ -155,7 +153,7 @@ func (c *call) awaitNext(a *attempt, r attempts.Result, now attempts.Now) (next 
 	step := c.reportEnd(a, r, now)
 	c.notifyAttempt(a, r.Err)
 	c.notifyDecision(&step, a, r.Err)
-	for step.Send == 0 && !c.endsStuck(now) {
+	for step.Send == 0 && !c.engine.Over() {
 		c.sleep(step.Wake, step.Watch)
 		now = c.now()
 		step = c.wake(now)
@@ -207,18 +205,6 @@ func (c *call) connect(now attempts.Now) {
 		c.cc.Connect()
 	}
 }
-
-// endsStuck reports whether a call is over whose goroutines make no attempt. If the engine has one that runs all the same, that is our fault:
-// its end would never be reported, and the call would wait for it for ever. So the call ends with an error.
-func (c *call) endsStuck(now attempts.Now) (over bool) {
-	if !c.engine.Over() && c.engine.Running() > 0 {
-		c.engine.Abort(now)
-		c.engine.End().Err = errStuck
-	}
-	return c.engine.Over()
-}
-
-var errStuck = status.Error(codes.Internal, "stagger: a fault of the library: an attempt's end was not found")
 
 // abortUnlessOver releases everything that the call holds while a panic of an inner interceptor or a callback goes up.
 func (c *call) abortUnlessOver() {
