@@ -142,14 +142,13 @@ func (c *Call) setPending(d decision.Decision, now Now) {
 // the reason if the call does not wait for an answer: in an old outage, if the server's delay is longer than the wait, or if too many
 // calls wait.
 func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
-	most := c.set.Outage.Longest
 	young := c.set.Method == nil || c.set.Method.FailsFor(now.At) <= MaxOutage
-	until := min(later(now.At, most), c.latest())
-	servers := time.Duration(0)
+	until := min(later(now.At, c.set.Outage.Longest), c.latest())
+	earliest := max(now.At+askEvery, c.floor)
 	if d.Pushback.Source != "" {
-		servers = d.Delay
+		earliest = max(earliest, later(now.At, d.Delay))
 	}
-	if most == 0 || !young || max(later(now.At, max(servers, askEvery)), c.floor) > until {
+	if !young || earliest > until {
 		return policy.ReasonFailingEverywhere
 	}
 	if !c.ledger.takeSlot(WaitAnswer) {
@@ -167,8 +166,8 @@ func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 // askEvery is the shortest time between two questions: jitter may draw a wait of 0.
 const askEvery = 10 * time.Millisecond
 
-// ask asks the budget for the pending attempt, whose question is due. It reports whether the attempt may be sent now. If not, it asks again
-// after another backoff, or reason says why it waits no longer.
+// ask asks the budget for the pending attempt, whose question is due. It reports whether the attempt may be sent now. If not, the attempt waits
+// for the next question, after another backoff, or reason says why it waits no longer.
 func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
 	q := &c.pending.asking
 	if q.cause == 0 {
@@ -188,14 +187,20 @@ func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
 		return false, policy.ReasonFailingEverywhere
 	}
 	c.setNextQuestion(now)
-	if c.pending.due > c.latest() {
+	if c.pending.due > c.latest() { // only the end of the wait brings a question forward, and not the deadline
 		return false, policy.ReasonFailingEverywhere
 	}
 	c.pending.due = min(c.pending.due, q.until)
-	if !c.ledger.takeSlot(WaitAnswer) {
-		return false, policy.ReasonTooManyWaiting
-	}
 	return false, ""
+}
+
+// takeWaitSlot takes a wait slot for the pending attempt, which isn't due, or moves the one that it has to its present wait. It returns the
+// reason if there is none.
+func (c *Call) takeWaitSlot() policy.Reason {
+	if !c.ledger.takeSlot(c.waitsFor()) {
+		return policy.ReasonTooManyWaiting
+	}
+	return ""
 }
 
 // waitsFor returns what the pending attempt waits for, which isn't due.
@@ -243,11 +248,10 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 	p.due = max(p.due, c.floor)
 	if p.state == disconnected || now.At < p.due {
 		s.Waiting, s.Wait, s.Unconnected = true, p.due-now.At, p.state == disconnected && now.At >= c.connect
-		reason := decision.Refusal(&s)
-		if reason == "" && !c.ledger.takeSlot(c.waitsFor()) {
-			reason = policy.ReasonTooManyWaiting
+		if reason := decision.Refusal(&s); reason != "" {
+			return reason
 		}
-		return reason
+		return c.takeWaitSlot()
 	}
 	old := c.toReplace()
 	if old != nil {
@@ -262,8 +266,12 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 		step.Cancel = append(step.Cancel, old.number)
 		return ""
 	}
-	if allowed, reason := c.ask(now); !allowed {
+	allowed, reason := c.ask(now)
+	switch {
+	case reason != "":
 		return reason
+	case !allowed:
+		return c.takeWaitSlot()
 	}
 	if reason, _ := c.ledger.allow(c.used.sent+1, now.At, c.timeLeft(now.At)); reason != "" {
 		return reason
