@@ -31,14 +31,12 @@ type call struct {
 	retrier *Retrier
 	ctx     context.Context
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
-	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
+	cc      *grpc.ClientConn   // nil for Do, and in tests that call an interceptor directly
 	method  string
-	// doTarget is the target of a call without a connection: that of Do.
-	doTarget string
-	entry    *entry
-	options  callOptions
-	key      string        // the idempotency key; "" for none
-	start    time.Duration // on the budgets' clock
+	entry   *entry
+	options callOptions
+	key     string        // the idempotency key; "" for none
+	start   time.Duration // on the budgets' clock
 
 	flags       callFlags
 	grpcRetries grpcRetries
@@ -65,8 +63,9 @@ const (
 	defaultLimit                       // the call's deadline is that of the default timeout
 )
 
-// readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
-func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
+// readRequest reads the caller's options, and finds the entry of the call. Every call runs it. target is that of Do, which has no connection.
+// first is for the first attempt.
+func (c *call) readRequest(target string, caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
 	o.caller = caller
 	o.shared = first.array[:optionsAdded]
@@ -83,7 +82,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		return
 	}
 	c.start = clock.Now()
-	c.entry = r.entry(c.cc, c.doTarget, c.method, o.policy, c.start)
+	c.entry = r.entry(c.cc, target, c.method, o.policy, c.start)
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)
@@ -92,12 +91,12 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if o.unknown {
 		o.maxAttempts = 1
 	}
-	limits := c.entry.limits.options
-	if o.limited {
-		limits = c.entry.limits.optionsBeside(caller)
+	settings := c.entry.settings.options
+	if o.givesSettings {
+		settings = c.entry.settings.optionsBeside(caller)
 	}
-	if len(limits) > 0 { // append of none would still call the runtime, in every call
-		o.shared = append(o.shared, limits...)
+	if len(settings) > 0 { // append of none would still call the runtime, in every call
+		o.shared = append(o.shared, settings...)
 	}
 	o.peer = o.peer || r.observers.Load().ofCalls
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
@@ -105,7 +104,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	}
 	first.retrier = r
 	if o.middlewareRetries {
-		r.warnOnce(&foreignOptions, c.entry.name, c.entry.name)
+		r.warnOnce(&middlewareOptions, c.entry.name, c.entry.name)
 	}
 }
 
@@ -131,7 +130,7 @@ func (c *call) readOption(option grpc.CallOption) {
 	case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
 		o.codec = true
 	case grpc.FailFastCallOption, grpc.MaxSendMsgSizeCallOption, grpc.MaxRecvMsgSizeCallOption:
-		o.limited = true
+		o.givesSettings = true
 	default:
 		c.readOwn(option)
 		o.middlewareRetries = o.middlewareRetries || ofMiddleware(option)
@@ -187,7 +186,7 @@ func (c *call) prepareContext() {
 	}
 }
 
-// cancelTimeout ends the context of the policy's timeout, once the call is over.
+// cancelTimeout ends the context of the policy's timeout when the call is over.
 func (c *call) cancelTimeout() {
 	if c.cancel != nil {
 		c.cancel()
@@ -198,6 +197,9 @@ func (c *call) cancelTimeout() {
 func (c *call) isSafe() bool {
 	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.declares) || c.entry.safe
 }
+
+// asksGates reports whether the engine starts before the first attempt, because it asks a breaker or admission.
+func (c *call) asksGates() bool { return c.entry.gate != nil || c.retrier.breaker != nil }
 
 // target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.entry.target }

@@ -42,7 +42,7 @@ func (u *unary) limitTime() {
 	}
 	if u.entry.policy.MaxAttempts() > 1 {
 		u.retrier.withoutDeadline.Add(1)
-		if warned := u.entry.warnedNoDeadline; !warned.Load() && warned.CompareAndSwap(false, true) {
+		if warned := &u.entry.warnedNoDeadline; !warned.Load() && warned.CompareAndSwap(false, true) {
 			u.retrier.warnOnce(&noDeadline, u.entry.name, u.entry.name)
 		}
 	}

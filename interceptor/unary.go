@@ -31,7 +31,7 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 		u.retrier, u.cc, u.method, u.grpcRetries = r, cc, method, retries
 		u.request, u.reply, u.invoke = req, reply, invoke
 		options := newAttemptOptions(r.observers.Load().ofCalls)
-		u.readRequest(opts, options)
+		u.readRequest("", opts, options)
 		if u.flags&disabled != 0 {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
@@ -64,7 +64,7 @@ func (u *unary) run(options *attemptOptions) error {
 	switch {
 	case slowAt != attempts.Never:
 		return u.runDriven(options, slowAt)
-	case u.entry.asks:
+	case u.asksGates():
 		return u.runAsked(options)
 	default:
 		return u.runFirst(options)
@@ -226,7 +226,7 @@ func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
 // most calls are answered before the timer fires, and need no engine.
 func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *attempt {
 	step := attempts.Step{Wake: slowAt}
-	if d.entry.asks {
+	if d.asksGates() {
 		step = d.startEngine(nil, attempts.Now{At: d.start})
 	}
 	if step.Over {
