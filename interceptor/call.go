@@ -164,8 +164,8 @@ func (c *call) readOwn(option grpc.CallOption) {
 	}
 }
 
-// announce notifies observers of the call's start, and finds what its context determines.
-func (c *call) announce(ctx context.Context) {
+// notifyStart notifies observers of the call's start, and sets its context: with what they add, and a record of the backends that it uses.
+func (c *call) notifyStart(ctx context.Context) {
 	r := c.retrier
 	if r.observers.Load().starts {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
@@ -245,15 +245,15 @@ func (c *call) speedOfFirst(took time.Duration) evidence.Speed {
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
 // attempt that is the response.
 func (c *call) finish(reported *report) error {
-	err := c.answer(reported)
+	err := c.giveResult(reported)
 	c.notifyEnd(err)
 	c.options.tellFinished(err)
 	return err
 }
 
-// answer returns the error of a call that is over, fills the caller's targets from the attempt that is the response, and tells the
-// incoming call if this one has given up or succeeded. It runs no user code.
-func (c *call) answer(reported *report) error {
+// giveResult gives the caller the result of a call that is over: it fills the caller's targets from the attempt that is the response, and returns
+// the error. It tells the incoming call if this one has given up or succeeded. It runs no user code.
+func (c *call) giveResult(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)

@@ -77,7 +77,7 @@ func (c *call) prepareEngine(state *engineState) {
 	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.InSequence = c.inSequence
-	s.Observe = c.entry.mode == policy.ModeObserve
+	s.AnnounceOnly = c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
@@ -273,7 +273,7 @@ func (c *call) mode() policy.Mode {
 }
 
 // atOnce is the end of a call about which nothing had to be decided.
-var atOnce = attempts.End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
+var atOnce = attempts.End{Reason: policy.ReasonSucceeded, ResultOf: 1, Attempts: 1}
 
 func (c *call) end() *attempts.End {
 	if !c.deciding() {

@@ -64,7 +64,7 @@ func (r *Retrier) Do(ctx context.Context, method string, f func(ctx context.Cont
 	if u.flags&disabled != 0 {
 		return f(ctx)
 	}
-	u.announce(ctx)
+	u.notifyStart(ctx)
 	return u.run(options)
 }
 

@@ -154,7 +154,7 @@ func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
 	made.method = evidence.NewMethod()
 	current, left := r.methods.Insert(key, made)
 	if len(left) > 0 {
-		r.warnOnce(&fullTable, "", "", accounts.MostKept)
+		r.warnOnce(&fullTable, "", "", accounts.TableSize)
 	}
 	return current
 }

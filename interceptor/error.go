@@ -113,8 +113,8 @@ func (e *Error) Unwrap() []error {
 // was not.
 func (c *call) failure(end *attempts.End) *Error {
 	err := end.Err
-	if end.Answer == 0 && err == nil {
-		err = c.unanswered(end)
+	if end.ResultOf == 0 && err == nil {
+		err = c.errorOfWait(end)
 	}
 	if err == nil {
 		return nil
@@ -152,8 +152,8 @@ const connClosing = "grpc: the client connection is closing"
 
 var errConnClosing = status.Error(codes.Canceled, connClosing)
 
-// unanswered returns the error of a call that ended while it waited for its next attempt.
-func (c *call) unanswered(end *attempts.End) error {
+// errorOfWait returns the error of a call that ended while it waited for its next attempt.
+func (c *call) errorOfWait(end *attempts.End) error {
 	if end.Reason == policy.ReasonClosed {
 		return errConnClosing
 	}

@@ -149,8 +149,8 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		single:   single,
 		budgets:  accounts.Budgets{Given: map[string]func(string) budget.Budget{}},
 	}
-	r.methods.Most = accounts.MostKept
-	r.budgets.Table.Most = accounts.MostKept
+	r.methods.Most = accounts.TableSize
+	r.budgets.Table.Most = accounts.TableSize
 	r.budgets.Generation = &r.generation
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))

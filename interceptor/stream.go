@@ -84,7 +84,7 @@ func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
 		}
-		c.announce(ctx)
+		c.notifyStart(ctx)
 		c.prepareContext()
 		if c.single() && !c.listens() {
 			made, err = openPassed(c, desc, open)

@@ -65,7 +65,7 @@ func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
 // one; otherwise nil.
 func (r *race) conclude() *streamAttempt {
 	var answer *streamAttempt
-	if n := r.s.engine.End().Answer; n > 0 {
+	if n := r.s.engine.End().ResultOf; n > 0 {
 		answer = r.driver.sent(n).ofStream
 	}
 	r.s.conclude(answer)

@@ -360,13 +360,13 @@ func (s *stream) endWith(t *streamAttempt, err error) error {
 // conclude ends the call. t has its response; nil: none. It must run inside decide.
 func (s *stream) conclude(t *streamAttempt) {
 	reported := &unreported
-	if s.engine.End().Answer == 0 {
+	if s.engine.End().ResultOf == 0 {
 		t = nil
 	}
 	if t != nil {
 		reported = &t.report
 	}
-	s.final = s.answer(reported)
+	s.final = s.giveResult(reported)
 	if t != nil && t.stream == nil {
 		t = nil
 	}

@@ -35,7 +35,7 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 		if u.flags&disabled != 0 {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		u.announce(ctx)
+		u.notifyStart(ctx)
 		u.inSequence = true
 		if u.options.maxAttempts > 1 {
 			u.keepMessages()
@@ -195,10 +195,10 @@ func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.
 // deliver ends a call about which the engine has decided, when none of its attempts runs.
 func (u *unary) deliver(made []*attempt) error {
 	end := u.end()
-	if end.Answer == 0 {
+	if end.ResultOf == 0 {
 		return u.finish(&unreported)
 	}
-	a := made[end.Answer-1]
+	a := made[end.ResultOf-1]
 	if end.Err == nil {
 		u.takeReply(a)
 	}

@@ -137,10 +137,10 @@ func (b *Budgets) keyOf(name string, u User) (Key, Rule) {
 }
 
 // drop forgets a balance. Its counts stay. b.mu must be held.
-func (b *Budgets) drop(key Key, kept *Balance) {
+func (b *Budgets) drop(key Key, dropped *Balance) {
 	b.Table.remove(key)
 	b.Generation.Add(1)
-	b.counts.free(kept)
+	b.counts.free(dropped)
 }
 
 // Reload sets the rules of the policy file, by the names of budgets. It scales the balances of a budget whose settings have changed, and
@@ -160,15 +160,15 @@ func (b *Budgets) Reload(rules map[string]Rule) {
 		}
 		b.rules[name] = rule
 	}
-	for key, kept := range b.Table.All() {
+	for key, balance := range b.Table.All() {
 		rule := rules[key.Name]
 		before, ok := changed[key.Name]
 		switch {
 		case !ok || before.Config.Kind() != key.Kind: // it has not changed, or is of WithBudget
 		case before.alike(rule):
-			_ = kept.ofFile.Reload(time.Now(), rule.Config) // checked before
+			_ = balance.ofFile.Reload(time.Now(), rule.Config) // checked before
 		default:
-			b.drop(key, kept)
+			b.drop(key, balance)
 		}
 	}
 }

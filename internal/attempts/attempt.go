@@ -90,7 +90,7 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 		c.drop(at)
 	case gone:
 		c.commit = to
-		c.ending.answer = answer{} // the application does not see the results of ended attempts
+		c.ending.result = callResult{} // the application does not see the results of ended attempts
 	default:
 	}
 	c.cancelOthers(step, to.attempt)
@@ -98,7 +98,7 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
-	c.choose(step, answer{attempt: a.number}, policy.ReasonSucceeded, now.At)
+	c.choose(step, callResult{attempt: a.number}, policy.ReasonSucceeded, now.At)
 	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: r.Seen() && c.inTime(a)}, now.At)
 }
 
@@ -127,7 +127,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 		c.reportFailure(now.At)
 	}
 	d := c.decide(step, a.number, is, followed, long, now)
-	c.ending.answer, c.ending.reason = answer{attempt: a.number, err: r.Err, failsOK: r.FailsOK()}, d.Reason
+	c.ending.result, c.ending.reason = callResult{attempt: a.number, err: r.Err, failsOK: r.FailsOK()}, d.Reason
 	c.obey(step, d, now)
 	switch {
 	case d.Retry:
@@ -137,7 +137,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 			step.Decision = d.Refused(c.ending.reason)
 		}
 	case d.Reason == policy.ReasonNonRetryable, c.state == committed:
-		c.choose(step, c.ending.answer, d.Reason, now.At)
+		c.choose(step, c.ending.result, d.Reason, now.At)
 	}
 }
 
@@ -199,7 +199,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 		c.reportFailure(now.At)
 	}
 	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: errTimedOut}, now.At)
-	c.ending.answer = answer{attempt: a.number, err: errTimedOut}
+	c.ending.result = callResult{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
 }
 
@@ -224,8 +224,8 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 		err = errTimedOut
 	}
 	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: err}, now.At)
-	if c.ending.answer.attempt == 0 || c.ending.answer.contextEnded || !r.ContextEnded {
-		c.ending.answer = answer{attempt: a.number, err: r.Err, contextEnded: r.ContextEnded, failsOK: r.FailsOK()}
+	if c.ending.result.attempt == 0 || c.ending.result.contextEnded || !r.ContextEnded {
+		c.ending.result = callResult{attempt: a.number, err: r.Err, contextEnded: r.ContextEnded, failsOK: r.FailsOK()}
 	}
 }
 
@@ -242,10 +242,10 @@ func (c *Call) reportHung(a *attempt, r *Result, at time.Duration) bool {
 }
 
 // choose makes the result of an attempt that has ended the call's: nothing else is sent, and running attempts are cancelled.
-func (c *Call) choose(step *Step, is answer, reason policy.Reason, at time.Duration) {
+func (c *Call) choose(step *Step, is callResult, reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.state = chosen
-	c.ending.answer, c.ending.reason = is, reason
+	c.ending.result, c.ending.reason = is, reason
 	c.cancelOthers(step, is.attempt)
 }
 

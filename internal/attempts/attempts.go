@@ -63,7 +63,7 @@ type Settings struct {
 	Kind          Kind          // Unary without one
 	ServerStreams bool          // the response is a stream
 	Resumes       bool          // and one that is resumed when it is cut: a watch, which may be quiet
-	Observe       bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
+	AnnounceOnly  bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
 	Safe          bool          // the method is idempotent
 	InRetry       bool          // the call is part of an inbound call that is itself a retry
 	Outage        OutageWait
@@ -172,7 +172,7 @@ type Step struct {
 	Slow     bool              // at Wake an attempt is slow
 	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Decided  int               // the attempt of Decision; 0: no decision
-	Decision decision.Decision // with Settings.Observe see Decision.Announced
+	Decision decision.Decision // with Settings.AnnounceOnly see Decision.Announced
 	Answers  evidence.Summary  // on which it was decided
 	TimedOut bool              // the decision is on a slow attempt, which may still run
 	Took     time.Duration     // if TimedOut, how long it has taken
@@ -183,8 +183,8 @@ type End struct {
 	Reason   policy.Reason
 	Refusal  policy.Reason   // if a default timeout has ended the call: why no attempt followed a slow one; else ""
 	Commit   decision.Commit // if Reason is ReasonCommitted
-	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
-	Err      error           // of the response; nil: OK, or a reply that was to be retried if Reason says why it was not. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
+	ResultOf int             // the attempt whose reply, header, trailer and peer are the call's; 0: none
+	Err      error           // the call's; nil: OK, or a reply that was to be retried if Reason says why it was not. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
 	Hedges   int              // those of Attempts that were sent in parallel with others

@@ -67,7 +67,7 @@ type used struct {
 	progress  int  // those before the one with which a resumed stream has last received a message
 	stopped   bool // the server has forbidden further attempts
 	forAnswer bool // it has waited for an answer
-	announced bool // the one extra attempt that Settings.Observe announces
+	announced bool // the one extra attempt that Settings.AnnounceOnly allows
 	backoff   decision.Backoff
 }
 
@@ -93,18 +93,18 @@ func (g *gap) end(at time.Duration) {
 
 // ending is what the end of the call depends on, so far.
 type ending struct {
-	answer          answer
+	result          callResult       // the call's, if no attempt follows
 	reason          policy.Reason    // why no attempt follows
 	lastRefusal     policy.Reason    // why no attempt was sent after a slow one, or when it was due; "": one was
-	lastServerError answer           // before the answer, of an attempt that was not cancelled for another one
+	lastServerError callResult       // before the result, of an attempt that was not cancelled for another one
 	reached         bool             // a server has seen one of its attempts
 	forbidden       bool             // as in End
 	answers         evidence.Summary // of the last decision
 	slow            bool             // an attempt took longer than its own timeout
 }
 
-// answer is the result of an attempt.
-type answer struct {
+// callResult is the result of an attempt as that of its call.
+type callResult struct {
 	attempt      int // 0: none
 	err          error
 	contextEnded bool // as in Result
@@ -117,7 +117,7 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
 	reason, err := c.ledger.allow(1, now.At, c.timeLeft(now.At))
 	if reason != "" {
-		c.ending.reason, c.ending.answer.err = reason, err
+		c.ending.reason, c.ending.result.err = reason, err
 		c.drop(now.At)
 		c.beginStep(&step)
 		c.completeStep(&step, &now)
@@ -183,7 +183,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 		c.connect = Never // there was a connection: the next wait for one is another
 	}
 	if r.Err != nil && !r.ContextEnded && c.state != chosen && a.cancelled != outrun {
-		c.ending.lastServerError = answer{attempt: a.number, err: r.Err, unsent: r.Origin == decision.Unsent}
+		c.ending.lastServerError = callResult{attempt: a.number, err: r.Err, unsent: r.Origin == decision.Unsent}
 	}
 	if r.Origin == decision.Unsent {
 		c.ledger.spare, a.held.permit = a.held.permit, permit{}
@@ -232,7 +232,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 		c.drop(now.At)
 		c.ending.reason = reason
 		if reason != policy.ReasonClosed || len(c.running) > 0 { // otherwise the caller gets the result of the last attempt
-			c.ending.answer = answer{}
+			c.ending.result = callResult{}
 		}
 	}
 	c.completeStep(&step, &now)
@@ -248,7 +248,7 @@ func (c *Call) Abort(now Now) {
 	c.running, c.pending = nil, pending{}
 	defer c.ledger.releaseAll(now.At, &c.ended.held, running)
 	c.ending.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
-	c.ending.answer, c.ending.reason, c.ending.lastServerError = answer{err: ErrPanicked}, policy.ReasonNonRetryable, answer{}
+	c.ending.result, c.ending.reason, c.ending.lastServerError = callResult{err: ErrPanicked}, policy.ReasonNonRetryable, callResult{}
 	c.completeStep(&step, &now)
 }
 

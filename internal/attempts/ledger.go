@@ -163,11 +163,11 @@ func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, free bool) bud
 		l.pending.permit = permit{held: true}
 		return budget.Yes
 	default:
-		answer, ended := l.set.Budget.Allow(clock.Time(at), cause)
-		if answer == budget.Yes {
+		allowed, ended := l.set.Budget.Allow(clock.Time(at), cause)
+		if allowed == budget.Yes {
 			l.pending.permit = permit{held: true, ended: ended}
 		}
-		return answer
+		return allowed
 	}
 }
 

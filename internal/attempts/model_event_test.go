@@ -63,8 +63,8 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 		m.set.MaxAttempts = 1 + d.roll(5)
 	}
 	m.set.InSequence = d.one(4)
-	m.set.Observe = d.one(8)
-	m.set.Enforced = !m.set.Observe
+	m.set.AnnounceOnly = d.one(8)
+	m.set.Enforced = !m.set.AnnounceOnly
 	m.look()
 	return m
 }

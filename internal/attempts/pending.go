@@ -174,14 +174,14 @@ func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
 		return true, ""
 	}
 	free := q.cause == budget.CauseReconnected
-	answer := c.ledger.allowExtra(now.At, q.cause, false)
+	permission := c.ledger.allowExtra(now.At, q.cause, false)
 	switch {
-	case answer == budget.Yes:
+	case permission == budget.Yes:
 		return true, ""
-	case answer == budget.No && free:
+	case permission == budget.No && free:
 		c.ledger.pending.permit = permit{held: true}
 		return true, ""
-	case answer == budget.No:
+	case permission == budget.No:
 		return false, policy.ReasonBudgetExhausted
 	case now.At >= q.until:
 		return false, policy.ReasonFailingEverywhere

@@ -23,7 +23,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool,
 	}
 	s.Gate, s.Evidence = c.closedGate(now.At), c.evidence()
 	d := decision.Decide(&s)
-	announce := d.Retry && c.set.Observe
+	announce := d.Retry && c.set.AnnounceOnly
 	switch {
 	case announce:
 		c.used.announced = true

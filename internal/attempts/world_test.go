@@ -345,7 +345,7 @@ func result(words []string) Result {
 			r.Final = true
 		case "unsent":
 			r.Origin = decision.Unsent
-		case "foreign":
+		case "unseen":
 			r.Origin = decision.Unseen
 		case "again":
 			r.Again = true
@@ -401,7 +401,7 @@ func (p *play) print(s Step, first string) string {
 			reason += " (" + string(e.Commit) + ")"
 		}
 		add("over %s", reason)
-		add("= %d", e.Answer)
+		add("= %d", e.ResultOf)
 		if e.Last != nil {
 			add("last %v", status.Code(e.Last))
 		}
@@ -462,7 +462,7 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "upload":
 			pl.set.Kind = Upload
 		case "observe":
-			pl.set.Observe = true
+			pl.set.AnnounceOnly = true
 		case "later":
 			pl.later = number(value)
 		case "max":

@@ -237,7 +237,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
 		Outage: attempts.OutageWait{Longest: a.Policy.MaxConnectionWait(), ByGRPC: a.waitsInGRPC()},
-		Budget: budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+		Budget: budget.Unlimited, Slots: slots{}, InSequence: a.Alone, AnnounceOnly: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if a.Alone {
 		s.Kind = attempts.Upload

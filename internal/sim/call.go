@@ -152,7 +152,7 @@ func (c *call) stopCall(reason policy.Reason, why *answer) {
 func (c *call) finishCall() {
 	l, parent, end := c.link, c.parent, *c.engine.End()
 	st := status.Convert(end.Err)
-	if end.Answer == 0 && c.stopped != nil {
+	if end.ResultOf == 0 && c.stopped != nil {
 		st = c.stopped.status
 	}
 	l.endCall(c, &end, st.Code() == codes.OK)
