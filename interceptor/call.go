@@ -40,7 +40,7 @@ type call struct {
 
 	flags       callFlags
 	grpcRetries grpcRetries
-	slowAtOnce  bool // the first attempt has succeeded, but after its own time; only if there are observers
+	slowAtOnce  bool // the call has succeeded at once, but its attempt was slow; only if there are observers
 	inSequence  bool // attempts never run in parallel: no second reply can be made, or the application sends a stream
 }
 
@@ -59,12 +59,12 @@ const (
 	disabled     callFlags = 1 << iota // the call bypasses the Retrier
 	safe                               // the caller declares it idempotent
 	keyed                              // the caller asks for an idempotency key
-	optional                           // the caller does without the response, if need be
+	optional                           // the caller can do without the response
 	defaultLimit                       // the call's deadline is that of the default timeout
 )
 
-// readRequest reads the caller's options, and finds the entry of the call. Every call runs it. target is that of Do, which has no connection.
-// first is for the first attempt.
+// readRequest reads the caller's options, and finds the entry of the call. Every call runs it. target is the target of Do, which has no
+// connection. first is for the first attempt.
 func (c *call) readRequest(target string, caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
 	o.caller = caller
@@ -204,7 +204,7 @@ func (c *call) asksGates() bool { return c.entry.gate != nil || c.retrier.breake
 // target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.entry.target }
 
-// recordSuccess tells method and budget of a call whose first attempt has succeeded, so that nothing had to be decided.
+// recordSuccess tells method and budget of a call that has succeeded at once: with its first attempt, and without the engine.
 func (c *call) recordSuccess(a *attempt) {
 	c.noteSucceeded(&atOnce)
 	if c.originOf(a, codes.OK) != decision.FromServer {
@@ -217,19 +217,19 @@ func (c *call) recordSuccess(a *attempt) {
 	c.entry.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
 }
 
-// noteSlowSuccess finds, for observers, whether the first attempt, about which nothing had to be decided, was slow.
+// noteSlowSuccess finds, for observers, whether the attempt of a call that has succeeded at once was slow.
 func (c *call) noteSlowSuccess(a *attempt) {
 	a.took = clock.Now() - c.start
 	a.slow = c.speedOfFirst(a.took) != evidence.Fast
 	c.slowAtOnce = a.slow
 }
 
-// recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
+// recordResponse tells the method of the response to a call that has succeeded at once.
 func (c *call) recordResponse(at, took time.Duration) {
 	c.entry.responses.Answered(at, evidence.Answer{Began: c.start, Took: took, Speed: c.speedOfFirst(took), Accepted: true})
 }
 
-// speedOfFirst returns the speed of an answer to the first attempt, about which nothing had to be decided.
+// speedOfFirst returns the speed of the response to a call that has succeeded at once.
 func (c *call) speedOfFirst(took time.Duration) evidence.Speed {
 	after, _ := attempts.SlowAfter(c.entry.policy, c.entry.responses, false)
 	if after > 0 && took <= after { // whatever time is left
@@ -251,8 +251,8 @@ func (c *call) finish(reported *report) error {
 	return err
 }
 
-// giveResult gives the caller the result of a call that is over: it fills the caller's targets from the attempt that is the response, and returns
-// the error. It tells the incoming call if this one has given up or succeeded. It runs no user code.
+// giveResult ends a call for its caller: it fills the caller's targets from the attempt that is the response, and returns the error. It
+// tells the incoming call if this one has given up or succeeded. It runs no user code.
 func (c *call) giveResult(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()

@@ -12,25 +12,23 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 )
 
-// driver makes the attempts of a call that several goroutines share: the application's, and ours, which the timer starts. The application's
+// driver makes the attempts of a call in several goroutines: the application's, and ours, which the timer starts. The application's
 // goroutine makes the first attempt, and each one that follows from the end of its own. A goroutine of ours makes the attempt that is due
 // while others run, and those that follow from its end:
 //
 //	application   run ──► attempt 1 ──► its end ──► attempt 2 ──► … ──► waits for ours ─┬─► sleeps until one is due ──► attempt 3 ──► …
-//	                       │                                                            └─► the call is over, or served: run returns
-//	ours                   └─ it is slow ──► attempt next to it ──► its end ──► …
+//	                       │                                                            └─► run returns
+//	ours                   └─ it is slow ──► attempt 2 in parallel ──► its end ──► …
 //
-// So a call that is answered before its timer fires starts no goroutine. Each of these has one owner:
+// So a call that is answered before its timer fires starts no goroutine.
 //
-//   - The engine decides. It is told of an end, or woken, with the lock: in makeAttempt, wake, and what the call itself adds (join, Commit).
-//   - The driver has the timer. schedule sets it after each step of the engine, to the time at which an attempt is slow, or the next one is due
-//     while others run. If none runs, the application's goroutine sleeps instead.
-//   - The goroutine to which the engine's step returns makes the attempt that the step sends.
+//   - The engine decides, with the lock held. makeAttempt tells it of an end, and wake of the time.
+//   - The driver has the timer. schedule sets it after each step of the engine. While no attempt runs, there is none: awaitNext sleeps.
+//   - If a step sends an attempt, the goroutine that has told the engine makes it.
+//   - run returns when the call is over or served, and no goroutine of ours makes an attempt. The attempts of a unary call have ended then.
 //
-// When run returns, no goroutine of ours makes an attempt. Those of a unary call have ended.
-//
-// gRPC, inner interceptors, codecs, the classifier and observers run without the lock; budget, breaker and the record of the method run
-// under it. A panic of theirs is never recovered: in the application's goroutine, what the call holds is released on the way up.
+// gRPC, inner interceptors, codecs, the classifier and observers run without the lock. Budget, breaker and the record of the method run
+// with it. A panic of theirs is never recovered. In the application's goroutine, the call releases on the way up what it holds.
 type driver struct {
 	call   *call
 	driven driven
@@ -68,7 +66,7 @@ func (d *driver) init(c *call, of driven) {
 	d.noneOurs.L = &d.mu
 }
 
-// locked runs f with the lock, and then tells observers what has happened.
+// locked runs f with the lock, and then tells observers of the events that f has noted.
 func (d *driver) locked(f func()) {
 	var notices []notice
 	func() {
@@ -137,8 +135,8 @@ func (d *driver) join() {
 	}
 }
 
-// act carries out a step of the engine, and returns the attempt that the goroutine must make, or nil. ours says that the goroutine is one of
-// ours. The lock must be held.
+// act carries out a step of the engine, and returns the attempt that the goroutine must make, or nil. ours says that the goroutine is one
+// of ours. The lock must be held.
 func (d *driver) act(step *attempts.Step, at time.Duration, ours bool) (next *attempt) {
 	for _, n := range step.Cancel {
 		d.sent(n).endContext()
@@ -156,8 +154,8 @@ func (d *driver) sent(n int) *attempt {
 	return d.attempts[slices.IndexFunc(d.attempts, func(a *attempt) bool { return a.number == n })]
 }
 
-// awaitNext waits while goroutines of ours make attempts, and then, unless all is done, until the engine is to be woken. It returns the attempt
-// that is due then, or nil.
+// awaitNext waits until no goroutine of ours makes attempts, and then until the engine must be woken. It returns the attempt that the
+// engine sends then, or nil. If run is to return, it returns done without a wait for the engine.
 func (d *driver) awaitNext() (next *attempt, done bool) {
 	due, watch, done := d.awaitOurs()
 	if done {
@@ -168,7 +166,7 @@ func (d *driver) awaitNext() (next *attempt, done bool) {
 	return next, false
 }
 
-// awaitOurs waits until no goroutine of ours makes attempts. It returns what the call waits for then.
+// awaitOurs waits until no goroutine of ours makes attempts. It returns when the engine must be woken, and whether run is to return.
 func (d *driver) awaitOurs() (due time.Duration, watch, done bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,7 +215,7 @@ func (d *driver) stopTimer() {
 	}
 }
 
-// fire runs when the timer does, in a goroutine of ours. It makes the attempt that is due, and those that follow from its end. Events are
+// fire runs in a goroutine of ours when the timer fires. It makes the attempt that is due, and those that follow from its end. Events are
 // delivered before the goroutine stops to count: run must not return while one is delivered.
 func (d *driver) fire() {
 	var a *attempt
@@ -239,7 +237,7 @@ func (d *driver) fire() {
 	})
 }
 
-// unwind releases what the call holds while a panic in the application's goroutine goes up. It waits for goroutines of ours.
+// unwind releases what the call holds after a panic in the application's goroutine. It waits for goroutines of ours.
 func (d *driver) unwind() {
 	d.locked(func() {
 		for _, a := range d.attempts {

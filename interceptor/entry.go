@@ -126,7 +126,7 @@ func boundedName(method string) string {
 // methodKey names a method at a target, as the program spells that.
 type methodKey struct{ target, method string }
 
-// record is what outlives the rules of a method at a target, and the entries of its calls.
+// record is what a Retrier remembers of a method at a target. It outlives the rules, and the entries of its calls.
 type record struct {
 	accounts.Use
 

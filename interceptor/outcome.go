@@ -19,9 +19,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// contextEnded reports whether err isn't a response, but the error that gRPC, or an inner interceptor, returns because the context of attempt a
-// has ended. If the driver has cancelled a before gRPC opened its stream, while the call goes on, that holds for any error: credentials choose
-// the code.
+// contextEnded reports whether err isn't a response, but the error that gRPC, or an inner interceptor, returns because the context of
+// attempt a has ended. If the driver has cancelled a before gRPC opened its stream, and the call goes on, any error is of that kind: the
+// credentials choose its code.
 func (c *call) contextEnded(a *attempt, err error, now attempts.Now) bool {
 	cancelled := a.ctx.Err() != nil
 	switch {
@@ -34,8 +34,8 @@ func (c *call) contextEnded(a *attempt, err error, now attempts.Now) bool {
 	}
 }
 
-// resultOf returns the result of attempt a, which has returned err at now. contextEnded is what [call.contextEnded] has found then: the driver
-// may have cancelled a since.
+// resultOf returns the result of attempt a, which has returned err at now. contextEnded is what [call.contextEnded] has found at that time:
+// the driver may have cancelled a since.
 func (c *call) resultOf(a *attempt, reply any, err error, contextEnded bool, now attempts.Now) (r attempts.Result) {
 	r.Err, r.Status, r.ContextEnded = err, ok, contextEnded
 	var verdict Verdict
@@ -66,7 +66,8 @@ func (c *call) resultOf(a *attempt, reply any, err error, contextEnded bool, now
 	return r
 }
 
-// warnOfFailure gives the warnings that an attempt with an error is a reason to look for: gRPC takes a lock to say what they are about.
+// warnOfFailure looks for the causes of warnings after an attempt with an error. After a success they don't matter, and to look for them
+// takes a lock of gRPC's.
 func (c *call) warnOfFailure(a *attempt, err error) {
 	if err == nil {
 		return
@@ -89,8 +90,8 @@ func (c *call) warnCut() {
 	}
 }
 
-// originOf returns what has made the result of attempt a, which has returned with this code. Without gRPC's OnFinish, an inner interceptor has:
-// it may have answered, or have waited in vain, as for a token.
+// originOf returns the origin of the result of attempt a, which has returned with this code. If gRPC has not called OnFinish, an inner
+// interceptor has made the result: it has answered, or has waited in vain, as for a token.
 func (c *call) originOf(a *attempt, code codes.Code) decision.Origin {
 	switch {
 	case c.cc == nil:
@@ -135,7 +136,8 @@ func isResponse(err error) bool {
 	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
 }
 
-// warnRetriesOff warns, once per target, if nobody retries a method for which the connection's service config has a retry policy.
+// warnRetriesOff warns, once per target, if the connection's service config has a retry policy for a method, but neither gRPC nor the
+// Retrier retries it.
 func (c *call) warnRetriesOff() {
 	if c.cc == nil || c.grpcRetries == grpcMayRetry || c.entry.mode == policy.ModeOff {
 		return
@@ -146,8 +148,8 @@ func (c *call) warnRetriesOff() {
 	}
 }
 
-// grpcMayHaveRetried reports whether gRPC may have retried an attempt by itself. Then the lack of a stream proves nothing about previous
-// attempts.
+// grpcMayHaveRetried reports whether gRPC may have retried an attempt by itself. Then an attempt without a stream may still have reached a
+// server: earlier attempts of gRPC's may have had one.
 func (c *call) grpcMayHaveRetried() bool {
 	return c.cc != nil && c.grpcRetries == grpcMayRetry && (hidesRetries(c.cc) || retriesItself(c.cc, c.method))
 }
@@ -200,8 +202,8 @@ var (
 //
 // classify runs in the call, after every attempt that was not abandoned, and must be safe for concurrent use. It must not keep or change
 // reply. reply is nil for streams, for which classify is called only after errors, and for an error of an inner interceptor whose attempt
-// gRPC has not ended. For [Retrier.Do] it is nil, too, and classify is called only after errors.
-// [TrailerFromContext] returns what the server has sent beside it.
+// gRPC has not ended. For [Retrier.Do] it is also nil, and classify is called only after errors.
+// [TrailerFromContext] returns the trailer that the server has sent with it.
 func WithClassifier(classify func(ctx context.Context, method string, reply any, err error) Verdict) Option {
 	return func(r *Retrier) error {
 		if classify == nil {

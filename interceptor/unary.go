@@ -13,9 +13,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// unary is a unary call. It is a local variable of the caller's goroutine: nothing stores its address. What needs the engine works on a
-// copy (runOn, runAsked, runDriven), so that only those calls are on the heap that something must be decided about.
-// ARCHITECTURE.md draws the ways that a call can take.
+// unary is a unary call, a local variable of the caller's goroutine: nothing stores its address. runOn, runAsked and runDriven work on a
+// copy, so that only calls that need the engine are on the heap. ARCHITECTURE.md draws the ways that a call can take.
 type unary struct {
 	call
 	unaryMessages
@@ -104,7 +103,7 @@ func (u *unary) slowAt() time.Duration {
 	return u.start + after
 }
 
-// runFirst makes the first attempt without the engine, and needs no more if that succeeds.
+// runFirst makes the first attempt without the engine. If the attempt succeeds, the call is over.
 func (u *unary) runFirst(options *attemptOptions) error {
 	a := u.firstAttempt(options, u.start)
 	err := u.try(&a)
@@ -124,7 +123,7 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	return u.finish(&a.report)
 }
 
-// decidedUnary is a unary call about which something must be decided, with the engine and the first attempt: one allocation.
+// decidedUnary is a unary call that needs the engine after its first attempt: call, engine and attempt are one allocation.
 type decidedUnary struct {
 	unary
 	state engineState
@@ -154,7 +153,7 @@ func (u *unary) runAsked(options *attemptOptions) error {
 // a, has returned err.
 func (u *unary) withoutDriver(a *attempt, err error) error {
 	defer u.abortUnlessOver()
-	made := append(make([]*attempt, 0, 2), a) // most calls need no more
+	made := append(make([]*attempt, 0, 2), a) // enough for most calls
 	for {
 		r, now := u.attemptResult(a, err)
 		n, at := u.awaitNext(a, r, now)
@@ -192,7 +191,7 @@ func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.
 	return r, now
 }
 
-// deliver ends a call about which the engine has decided, when none of its attempts runs.
+// deliver ends a call that the engine has ended, when none of its attempts runs.
 func (u *unary) deliver(made []*attempt) error {
 	end := u.end()
 	if end.ResultOf == 0 {
@@ -205,7 +204,7 @@ func (u *unary) deliver(made []*attempt) error {
 	return u.finish(&a.report)
 }
 
-// drivenUnary is a unary call with an attempt that may be slow: another one then follows next to it, or in its place.
+// drivenUnary is a unary call whose attempts may be slow: the next one then follows in parallel, or in its place.
 type drivenUnary struct {
 	unary
 	driver driver
@@ -259,8 +258,7 @@ func (d *drivenUnary) try(a *attempt) (r attempts.Result, now attempts.Now, ende
 	return r, now, true
 }
 
-// succeedsAtOnce ends the call with the success of an attempt, if nothing had to be decided: then the engine has not started, and that is the
-// first attempt.
+// succeedsAtOnce ends the call with the success of its first attempt, if the engine has not started: then nothing had to be decided.
 func (d *drivenUnary) succeedsAtOnce(a *attempt) bool {
 	d.driver.mu.Lock()
 	defer d.driver.mu.Unlock()

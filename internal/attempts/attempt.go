@@ -112,7 +112,7 @@ func (c *Call) inTime(a *attempt) bool {
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	helped := r.Err != nil && !r.Again && r.isAnswer(is) && c.inTime(a)
 	long := c.ranLong(a, r, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, local: r.LocalError, err: r.heard()}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, local: r.LocalError, err: r.forBreaker()}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -151,7 +151,7 @@ func (c *Call) ranLong(a *attempt, r *Result, at time.Duration) bool {
 }
 
 // resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a message, or ran
-// long, the call has made progress, and the attempt counts as its first. After a long one the backoff starts anew, too.
+// long, the call has made progress, and the attempt counts as its first. After a long one the backoff also starts anew.
 func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 	c.commit = commit{}
 	long := c.ranLong(a, r, at)
@@ -190,7 +190,7 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	}
 }
 
-// makeWay sends the successor of a slow attempt, which was cancelled for it and has ended.
+// makeWay sends the successor of a slow attempt that was cancelled for it, and has ended.
 func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 	if c.pending.state == replacing {
 		c.pending.state = waiting
@@ -205,7 +205,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 
 // lost records the end of an attempt after another one has won.
 func (c *Call) lost(a *attempt, r *Result, now Now) {
-	err := r.heard()
+	err := r.forBreaker()
 	if r.ContextEnded {
 		switch {
 		case c.reportHung(a, r, now.At):
@@ -219,7 +219,7 @@ func (c *Call) lost(a *attempt, r *Result, now Now) {
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
 func (c *Call) leftover(a *attempt, r *Result, now Now) {
-	err := r.heard()
+	err := r.forBreaker()
 	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}

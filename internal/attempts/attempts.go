@@ -1,12 +1,12 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which answer counts,
+// Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which result is the call's,
 // and what the budget, the gates (a breaker, admission) and the method are told.
 // A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time and chance as
 // arguments, and carries out the returned [Step]. Unary calls, streams and the simulator are drivers. After an event the call collects
 // what matters into one value, [decision.Decide] alone decides whether another attempt follows, and the call takes what that needs. This
-// package alone decides when the attempt is sent and which answer counts.
+// package alone decides when the attempt is sent, and which result is the call's.
 package attempts
 
 import (
@@ -119,7 +119,7 @@ type Method interface {
 	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
 	Failed(now time.Duration) // an attempt
-	Recovered()               // an attempt was answered, whose latency says nothing; Answered says it, too
+	Recovered()               // an attempt was answered, and its latency says nothing; not called with Answered
 
 	Evidence() evidence.Evidence              // what the last answers show
 	FailsFor(now time.Duration) time.Duration // since its first failure after its last answer; 0: the last attempt was answered
@@ -148,8 +148,8 @@ type Result struct {
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
 
-// heard returns the result as it counts for a breaker: a reply may tell a failure, and an error may only say "not yet".
-func (r *Result) heard() error {
+// forBreaker returns the error that a breaker is told: a reply may tell a failure, and an error may only say "not yet".
+func (r *Result) forBreaker() error {
 	switch {
 	case r.FailsOK():
 		return errFailedReply

@@ -239,15 +239,15 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 	return step
 }
 
-// Abort settles everything while a panic of a callback (budget, breaker, observer) or of an inner interceptor goes up, inside an event or
-// between two, and ends the call. The driver cancels all attempts.
+// Abort settles everything after a panic of a callback (budget, breaker, observer) or of an inner interceptor, inside an event or between
+// two, and ends the call. The driver cancels all attempts.
 func (c *Call) Abort(now Now) {
 	var step Step
 	c.beginStep(&step)
 	running := c.running
 	c.running, c.pending = nil, pending{}
 	defer c.ledger.releaseAll(now.At, &c.ended.held, running)
-	c.ending.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
+	c.ending.reached = false // tells the budget nothing: it may have panicked, and the call has no status
 	c.ending.result, c.ending.reason, c.ending.lastServerError = callResult{err: ErrPanicked}, policy.ReasonNonRetryable, callResult{}
 	c.completeStep(&step, &now)
 }

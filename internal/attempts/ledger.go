@@ -42,9 +42,9 @@ type ledger struct {
 	would   bool      // admission would have refused the call
 }
 
-// settlement is the result of an attempt for those who gave it something.
+// settlement is what budget and breaker are told of the end of an attempt.
 type settlement struct {
-	unused   bool  // the attempt costs nothing: no server is known to have seen it
+	unused   bool  // the attempt costs nothing: see [Result.unused]
 	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
 	helped   bool  // it was answered in time: with OK, or an error that speaks of the request
 	local    bool  // err says nothing of the server
@@ -131,8 +131,8 @@ func (l *ledger) releaseSlot() {
 	}
 }
 
-// allow asks the gates for permission to send attempt n of a call with this time left, which is pending. It returns the reason and the error
-// of a refusal, or "".
+// allow asks the gates for permission to send attempt n, the pending one, of a call with this time left. It returns the reason and the
+// error of a refusal, or "".
 func (l *ledger) allow(n int, at, left time.Duration) (policy.Reason, error) {
 	if gate := l.set.Admission; gate != nil {
 		running, would := gate.Allow(n, at, left, l.set.Enforced)
@@ -151,9 +151,9 @@ func (l *ledger) allow(n int, at, left time.Duration) (policy.Reason, error) {
 	return "", nil
 }
 
-// allowExtra asks the budget for the pending attempt. An attempt that was not sent leaves its permit to its successor, and an unsent
-// first attempt, which had none, makes its successor free: a budget pays only for requests that a server sees.
-// A stream that ran for long is no failure, and resumed for free.
+// allowExtra asks the budget for the pending attempt. An attempt that was not sent leaves its permit to its successor. The successor of an
+// unsent first attempt, which had none, is free: a budget pays only for requests that a server sees. So is an attempt that resumes a stream
+// that ran for long, since that is no failure.
 func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, free bool) budget.Answer {
 	switch {
 	case l.spare.held:

@@ -138,9 +138,9 @@ func (c *Call) setPending(d decision.Decision, now Now) {
 	c.pending = pending{state: waiting, decision: d, due: later(now.At, d.Delay)}
 }
 
-// setAsking makes d the pending attempt, which asks the budget again after d's delay, or at the end of the wait if that is earlier. It returns
-// the reason if the call does not wait for an answer: in an old outage, if the server's delay is longer than the wait, or if too many
-// calls wait.
+// setAsking makes d the pending attempt. It asks the budget again after d's delay, or at the end of the wait if that is earlier. setAsking
+// returns the reason if the call doesn't wait for an answer: in an old outage, if the server's delay is longer than the wait, or if too
+// many calls wait.
 func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 	young := c.set.Method == nil || c.set.Method.FailsFor(now.At) <= MaxOutage
 	until := min(later(now.At, c.set.Outage.Longest), c.latest())
@@ -166,8 +166,8 @@ func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 // askEvery is the shortest time between two questions: jitter may draw a wait of 0.
 const askEvery = 10 * time.Millisecond
 
-// ask asks the budget for the pending attempt, whose question is due. It reports whether the attempt may be sent now. If not, the attempt waits
-// for the next question, after another backoff, or reason says why it waits no longer.
+// ask asks the budget for the pending attempt, whose question is due, and reports whether the attempt may be sent now. If not, it sets the
+// time of the next question, after another backoff, or returns the reason why the call waits no longer.
 func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
 	q := &c.pending.asking
 	if q.cause == 0 {
@@ -187,7 +187,7 @@ func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
 		return false, policy.ReasonFailingEverywhere
 	}
 	c.setNextQuestion(now)
-	if c.pending.due > c.latest() { // only the end of the wait brings a question forward, and not the deadline
+	if c.pending.due > c.latest() { // as for any backoff that ends too late
 		return false, policy.ReasonFailingEverywhere
 	}
 	c.pending.due = min(c.pending.due, q.until)
@@ -335,8 +335,8 @@ func (c *Call) lookAtChannel(now Now) {
 	}
 }
 
-// reconnected lets the pending attempt go on after one backoff. If no attempt has left this client, nobody has paid for it. It costs nothing,
-// but asks the budget, which lets calls return one after the other.
+// reconnected makes the pending attempt wait for one more backoff. If no attempt of the call has left this client, its permit is free. Then
+// it asks the budget all the same, which lets calls return one after the other.
 func (c *Call) reconnected(now Now) {
 	p := &c.pending
 	p.state = waiting
@@ -347,7 +347,7 @@ func (c *Call) reconnected(now Now) {
 	}
 	delay := decision.BackoffOf(c.set.Policy).Delay(0, 0, now.Chance)
 	if latest := c.latest(); latest != Never {
-		delay = min(delay, max(latest-now.At, 0)/2) // the attempt needs time, too
+		delay = min(delay, max(latest-now.At, 0)/2) // the rest is for the attempt
 	}
 	p.due = max(p.due, later(now.At, delay))
 }

@@ -105,9 +105,9 @@ func (c *Call) limitsOf(n int) evidence.Limits {
 	return evidence.LimitsOf(c.ownTimeout(), c.timeLeft(from))
 }
 
-// takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit, unless it is free, after
-// an attempt that was not sent or a stream that ran for long. It takes both, and makes the attempt the pending one, or takes nothing and
-// returns the reason. If the budget says Later, the attempt waits without a permit.
+// takeRoom takes what the next attempt needs, after all other checks have allowed it: a wait slot, if it waits, and the budget's permit.
+// The permit is free after an attempt that was not sent, and after a stream that ran for long. takeRoom makes the attempt the pending one,
+// or takes nothing and returns the reason. If the budget says Later, the attempt waits without a permit.
 func (c *Call) takeRoom(d decision.Decision, cause budget.Cause, unsent, long bool, now Now) policy.Reason {
 	if d.Delay > 0 && !c.ledger.takeSlot(WaitBackoff) {
 		return policy.ReasonTooManyWaiting

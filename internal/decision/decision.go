@@ -5,7 +5,7 @@
 //
 // [Classify] finds what an attempt's [Outcome] means for a policy. The engine then puts everything that matters into one
 // [Situation], and [Decide] answers it: whether and when another attempt follows. Each refusal has a
-// [policy.Reason]. [Refusal] reads the same value again while the attempt waits. Both are pure: they ask nobody, take nothing and start
+// [policy.Reason]. [Refusal] reads the same value again while the attempt waits. Both are pure: they call nothing, take nothing and start
 // nothing, so that the interceptor, explanations and simulations run the same code.
 package decision
 
@@ -38,7 +38,8 @@ type Outcome struct {
 	Delay time.Duration // before another attempt, as if the server had asked for it; 0: the server's own, if any
 }
 
-// Origin says what has made the result of an attempt, and so whether a server has seen the attempt, and whether it costs anything.
+// Origin says what has made the result of an attempt. So it says whether a server has seen the attempt, and whether the attempt costs
+// anything.
 type Origin uint8
 
 // The origins. An attempt of the last two costs nothing.
@@ -87,7 +88,7 @@ type Situation struct {
 	Unconnected bool          // it has waited for a connection as long as it may
 }
 
-// inPlace reports whether the next attempt is sent in place of a slow one, and not beside it.
+// inPlace reports whether the next attempt is sent in place of a slow one, and not in parallel with it.
 func (s *Situation) inPlace() bool { return s.InSequence || !s.Policy.Parallel() }
 
 // NoDeadline is the time left of a call without a deadline.
