@@ -56,11 +56,11 @@ const (
 type callFlags uint8
 
 const (
-	disabled     callFlags = 1 << iota // the call bypasses the Retrier
-	safe                               // the caller declares it idempotent
-	keyed                              // the caller asks for an idempotency key
-	optional                           // the caller can do without the response
-	defaultLimit                       // the call's deadline is that of the default timeout
+	disabled         callFlags = 1 << iota // the call bypasses the Retrier
+	safe                                   // the caller declares it idempotent
+	keyed                                  // the caller asks for an idempotency key
+	optional                               // the caller can do without the response
+	byDefaultTimeout                       // the call's deadline is that of the default timeout
 )
 
 // readRequest reads the caller's options, and finds the entry of the call. Every call runs it. target is the target of Do, which has no

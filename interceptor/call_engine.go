@@ -74,7 +74,7 @@ func (c *call) prepareEngine(state *engineState) {
 	s := &c.set
 	s.Policy = c.entry.policy
 	s.MaxAttempts = c.options.maxAttempts
-	s.Deadline, s.ByDefault = attempts.Never, c.flags&defaultLimit != 0
+	s.Deadline, s.ByDefault = attempts.Never, c.flags&byDefaultTimeout != 0
 	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.InSequence = c.inSequence

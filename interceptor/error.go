@@ -120,7 +120,7 @@ func (c *call) failure(end *attempts.End) *Error {
 		return nil
 	}
 	note := ""
-	if c.flags&defaultLimit != 0 && end.Reason == policy.ReasonDeadlineExceeded {
+	if c.flags&byDefaultTimeout != 0 && end.Reason == policy.ReasonDeadlineExceeded {
 		note = fmt.Sprintf("; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is %v", c.entry.defaultTimeout)
 		if end.Refusal != "" {
 			note += fmt.Sprintf("; no other attempt was sent when this one was slow: %s", end.Refusal)

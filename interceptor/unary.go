@@ -55,7 +55,7 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 // run makes the call. options are for its first attempt.
 func (u *unary) run(options *attemptOptions) error {
 	u.prepareContext()
-	u.limitTime()
+	u.setDefaultTimeout()
 	if u.cancel != nil {
 		defer u.cancel() // after the observers, who may make calls
 	}

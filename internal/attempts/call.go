@@ -267,8 +267,8 @@ func (c *Call) Over() bool { return c.state == over }
 // End returns the result of the call, after the step with Over. It is valid until Start reuses the memory.
 func (c *Call) End() *End { return &c.end }
 
-// limit returns how many attempts the call may make, including the first.
-func (c *Call) limit() int {
+// maxAttempts returns how many attempts the call may make, including the first.
+func (c *Call) maxAttempts() int {
 	if n := c.set.MaxAttempts; n > 0 {
 		return min(n, c.set.Policy.MaxAttempts())
 	}

@@ -62,7 +62,7 @@ const (
 func (c *Call) setSlowAt(a *attempt) {
 	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
 	slowAt := later(c.timedFrom(a), after)
-	if watched && c.set.Kind != Upload && c.attempts() < c.limit() && slowAt < c.set.Deadline {
+	if watched && c.set.Kind != Upload && c.attempts() < c.maxAttempts() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
 }

@@ -47,7 +47,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool,
 // situation returns what a decision, or a refusal, depends on, but for what its caller adds.
 func (c *Call) situation(now Now) decision.Situation {
 	return decision.Situation{
-		Policy: c.set.Policy, Attempts: c.attempts(), Limit: c.limit(), Committed: c.commit.why, Stopped: c.used.stopped,
+		Policy: c.set.Policy, Attempts: c.attempts(), MaxAttempts: c.maxAttempts(), Committed: c.commit.why, Stopped: c.used.stopped,
 		Safe: c.set.Safe, InRetry: c.set.InRetry, InSequence: c.set.InSequence, Backoff: c.used.backoff,
 		Off: now.Off, Left: c.timeLeft(now.At), Chance: now.Chance,
 	}

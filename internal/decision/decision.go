@@ -63,15 +63,15 @@ type Situation struct {
 	Class  // of the attempt's outcome; zero for Refusal
 
 	// The call.
-	Attempts   int    // sent since the start, or since a resumed stream last received a message
-	Limit      int    // of attempts, including the first
-	Committed  Commit // why the application holds on to the attempt; CommitNone if it does not
-	Stopped    bool   // the server has forbidden further attempts
-	Safe       bool   // the method is idempotent
-	Followed   bool   // a later attempt than the one that has ended still runs
-	InRetry    bool   // the call is part of an inbound call that is itself a retry
-	InSequence bool   // attempts never run in parallel
-	Backoff    Backoff
+	Attempts    int    // sent since the start, or since a resumed stream last received a message
+	MaxAttempts int    // of attempts, including the first
+	Committed   Commit // why the application holds on to the attempt; CommitNone if it does not
+	Stopped     bool   // the server has forbidden further attempts
+	Safe        bool   // the method is idempotent
+	Followed    bool   // a later attempt than the one that has ended still runs
+	InRetry     bool   // the call is part of an inbound call that is itself a retry
+	InSequence  bool   // attempts never run in parallel
+	Backoff     Backoff
 
 	// What others say now. They are looked at, and nothing is taken.
 	Off      policy.Reason     // why nothing may be sent, whatever the policy: ReasonClosed or ReasonModeOff; "": it may
@@ -128,7 +128,7 @@ func Decide(s *Situation) Decision {
 		return no(policy.ReasonNonRetryable)
 	case s.Committed != CommitNone:
 		return Decision{Reason: policy.ReasonCommitted, Commit: s.Committed, Pushback: s.Pushback}
-	case s.Attempts >= min(s.Limit, most):
+	case s.Attempts >= min(s.MaxAttempts, most):
 		return no(policy.ReasonAttemptsExhausted)
 	case s.Stopped, Forbids(p, s.Pushback):
 		return no(policy.ReasonPushbackStop)

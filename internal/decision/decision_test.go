@@ -51,7 +51,7 @@ func pushed(code codes.Code, values ...string) decision.Outcome {
 // first is the situation after the first attempt of a call that may be retried, with all that it needs.
 func first(p *policy.Policy, out decision.Outcome) decision.Situation {
 	return decision.Situation{
-		Policy: p, Class: decision.Classify(p, &out, noon), Attempts: 1, Limit: p.MaxAttempts(), Safe: true,
+		Policy: p, Class: decision.Classify(p, &out, noon), Attempts: 1, MaxAttempts: p.MaxAttempts(), Safe: true,
 		Evidence: evidence.Evidence{Known: 10}, Left: decision.NoDeadline,
 	}
 }
@@ -113,8 +113,8 @@ func TestDecide(t *testing.T) {
 
 		{"3 one attempt left", func(s *row) { s.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1},
 		{"3 no attempt left", func(s *row) { s.Attempts = 4 }, policy.ReasonAttemptsExhausted, 0, 1},
-		{"3 the Retrier's cap", func(s *row) { s.Attempts, s.Limit = 2, 2 }, policy.ReasonAttemptsExhausted, 0, 1},
-		{"3 the Retrier's cap is no promise", func(s *row) { s.Attempts, s.Limit = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 the Retrier's cap", func(s *row) { s.Attempts, s.MaxAttempts = 2, 2 }, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 the Retrier's cap is no promise", func(s *row) { s.Attempts, s.MaxAttempts = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1},
 		{"3 fewer attempts after some codes", func(s *row) {
 			s.Attempts = 2
 			s.spec = func(r *spec.Retry) {
@@ -362,7 +362,7 @@ func ExampleDecide() {
 	}
 	out := decision.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
 	s := decision.Situation{
-		Policy: p, Class: decision.Classify(p, &out, time.Now()), Limit: p.MaxAttempts(), Safe: true,
+		Policy: p, Class: decision.Classify(p, &out, time.Now()), MaxAttempts: p.MaxAttempts(), Safe: true,
 		Left: decision.NoDeadline, Chance: 0.5,
 	}
 	for d := (decision.Decision{Retry: true}); d.Retry; {
