@@ -80,8 +80,8 @@ func (d *driver) locked(f func()) {
 	}
 }
 
-// run makes attempts until one has what the application waits for, or the call is over. begin returns the first one to make, or nil if
-// there is none. It runs with the lock.
+// run makes attempts until one has what the application waits for, or the call is over. begin returns the first one to make, or nil if the
+// call is over before. It runs with the lock.
 func (d *driver) run(begin func() *attempt) {
 	returned := false
 	defer func() {
@@ -90,7 +90,12 @@ func (d *driver) run(begin func() *attempt) {
 		}
 	}()
 	var a *attempt
-	d.locked(func() { a = begin() })
+	d.locked(func() {
+		a = begin()
+		if a != nil {
+			d.attempts = append(d.attempts, a)
+		}
+	})
 	for done := false; !done; a, done = d.awaitNext() {
 		for a != nil {
 			a = d.makeAttempt(a, false)

@@ -41,7 +41,6 @@ func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
 	}
 	s.set.InSequence = s.inSequence
 	r.driver.init(&s.call, r)
-	r.driver.attempts = []*attempt{&s.newest.attempt}
 	r.driver.run(r.begin)
 	won := r.won
 	if s.engine.Over() {

@@ -234,7 +234,6 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	d.first = d.firstAttempt(options, d.start)
 	a := &d.first
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
-	d.driver.attempts = append(d.driver.attempts, a)
 	d.driver.schedule(&step, d.start)
 	return a
 }

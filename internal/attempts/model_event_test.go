@@ -449,7 +449,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 10:
 		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.RetryAfter, "1") }), "UNAV retry-after=1"
 	case 11:
-		return unavailable(func(r *Result) { r.Final = true }), "UNAV final"
+		return unavailable(func(r *Result) { r.Final, r.LocalError = true, true }), "UNAV final local error"
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:
