@@ -54,14 +54,14 @@ func (c *Call) noteAnswer(a *attempt, accepted bool, at time.Duration) {
 		if m != nil {
 			m.Recovered()
 		}
-		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
+		c.ledger.tellAdmission(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
 	a.speed = c.limitsOf(a.number).SpeedOf(took)
 	if m != nil {
 		m.Answered(at, evidence.Answer{Began: c.timedFrom(a), Took: took, Speed: a.speed, Accepted: accepted})
 	}
-	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
+	c.ledger.tellAdmission(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
 
 // took returns the latency of an attempt's first message or response, or how long it has taken until now.
@@ -117,7 +117,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 	if m != nil && unanswered && measured && took > 0 {
 		m.Outlasted(at, took)
 	}
-	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
+	c.ledger.tellAdmission(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
 }
 
 // lostHow returns how an attempt has ended without a response.

@@ -67,7 +67,7 @@ type used struct {
 	progress  int  // those before the one with which a resumed stream has last received a message
 	stopped   bool // the server has forbidden further attempts
 	forAnswer bool // it has waited for an answer
-	announced bool // the one extra attempt that Settings.AnnounceOnly allows
+	announced bool // with Settings.AnnounceOnly: the one extra attempt was announced
 	backoff   decision.Backoff
 }
 

@@ -29,7 +29,7 @@ type permit struct {
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
 // callback, by releaseAll.
 //
-//	first, pending ─► sent ─┬─► answered, left ──────────────────────────┬─► released
+//	first, pending ─► sent ─┬─► answered: admission is told ─────────────┬─► released
 //	   ▲       │            └─► ended ──┬────────────────────────────────┤
 //	   │       └─► given up ────────────│────────────────────────────────┤
 //	   │                                └─► spare ── the event is over ──┘
@@ -176,8 +176,8 @@ func (l *ledger) movePending(to *held) {
 	*to, l.pending = l.pending, held{}
 }
 
-// leave tells admission how an attempt ended.
-func (l *ledger) leave(h *held, at time.Duration, e admitting.End) {
+// tellAdmission tells admission how an attempt ended, if it counts it.
+func (l *ledger) tellAdmission(h *held, at time.Duration, e admitting.End) {
 	if h.running > 0 {
 		e.Running = h.running
 		h.running = 0
