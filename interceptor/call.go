@@ -251,8 +251,8 @@ func (c *call) finish(reported *report) error {
 	return err
 }
 
-// giveResult ends a call for its caller: it fills the caller's targets from the attempt that is the response, and returns the error. It
-// tells the incoming call if this one has given up or succeeded. It runs no user code.
+// giveResult gives a call that is over to its caller: it fills the caller's targets from the attempt that is the response, and returns the
+// error. It tells the incoming call if this one has given up or succeeded. It runs no user code.
 func (c *call) giveResult(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()

@@ -19,8 +19,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// engineState is the part of a call that begins with the engine: that, and what observers know of its decisions. A call that succeeds at
-// once has none. If several goroutines use the call, its driver's lock guards it.
+// engineState is the part of a call that begins with the engine: the engine itself, and what observers know of its decisions. A call that
+// succeeds at once has none. If several goroutines use the call, its driver's lock guards it.
 type engineState struct {
 	engine     attempts.Call
 	set        attempts.Settings
