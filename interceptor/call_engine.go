@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
@@ -21,7 +19,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// engineState is what a call needs when something must be decided. If several goroutines use the call, its driver's lock guards it.
+// engineState is the part of a call that begins with the engine: the engine itself, and what observers know of its decisions. A call that
+// succeeds at once has none. If several goroutines use the call, its driver's lock guards it.
 type engineState struct {
 	engine     attempts.Call
 	set        attempts.Settings
@@ -36,8 +35,8 @@ type engineState struct {
 // deciding reports whether the engine has started.
 func (c *call) deciding() bool { return c.engineState != nil }
 
-// startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
-// stream is nil for a unary call.
+// startEngine starts the engine before the first attempt, because it asks breaker or admission, or because the call is a stream. stream is
+// nil for a unary call.
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine(new(engineState))
 	c.set.ServerStreams = stream != nil && stream.ServerStreams
@@ -54,7 +53,7 @@ func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.S
 	return c.engine.Start(&c.set, now)
 }
 
-// setGates has breaker and admission asked. A call that is over before its first attempt asks neither: no server will see it.
+// setGates makes the engine ask breaker and admission. A call that is over before its first attempt asks neither: no server will see it.
 func (c *call) setGates() {
 	if find := c.retrier.breaker; find != nil {
 		if gate := find(c.target(), c.method); gate != nil {
@@ -64,7 +63,7 @@ func (c *call) setGates() {
 	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
 }
 
-// joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
+// joinEngine starts the engine of a unary call whose first attempt has been sent, because neither breaker nor admission is asked.
 func (c *call) joinEngine(state *engineState) {
 	c.prepareEngine(state)
 	c.engine.Join(&c.set, c.start)
@@ -76,11 +75,11 @@ func (c *call) prepareEngine(state *engineState) {
 	s := &c.set
 	s.Policy = c.entry.policy
 	s.MaxAttempts = c.options.maxAttempts
-	s.Deadline, s.ByDefault = attempts.Never, c.flags&defaultLimit != 0
+	s.Deadline, s.ByDefault = attempts.Never, c.flags&byDefaultTimeout != 0
 	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.InSequence = c.inSequence
-	s.Observe = c.entry.mode == policy.ModeObserve
+	s.AnnounceOnly = c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
@@ -176,7 +175,7 @@ func (c *call) awaitNext(a *attempt, r attempts.Result, now attempts.Now) (next 
 	step := c.reportEnd(a, r, now)
 	c.notifyAttempt(a, r.Err)
 	c.notifyDecision(&step, a, r.Err)
-	for step.Send == 0 && !c.endsStuck(now) {
+	for step.Send == 0 && !c.engine.Over() {
 		c.sleep(step.Wake, step.Watch)
 		now = c.now()
 		step = c.wake(now)
@@ -222,27 +221,15 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 	return c.engine.Wake(now)
 }
 
-// connect has an idle channel connect, because a slow attempt may have been sent over a connection that has gone since: while the
-// channel stays idle, no other attempt is sent beside it.
+// connect makes an idle channel connect. A slow attempt may have been sent over a connection that is gone, and while the channel is idle,
+// no attempt is sent in parallel with it.
 func (c *call) connect(now attempts.Now) {
 	if now.Connecting && c.engine.Running() > 0 {
 		c.cc.Connect()
 	}
 }
 
-// endsStuck reports whether a call is over whose goroutines make no attempt. If the engine has one that runs all the same, that is our fault:
-// its end would never be reported, and the call would wait for it for ever. So the call ends with an error.
-func (c *call) endsStuck(now attempts.Now) (over bool) {
-	if !c.engine.Over() && c.engine.Running() > 0 {
-		c.engine.Abort(now)
-		c.engine.End().Err = errStuck
-	}
-	return c.engine.Over()
-}
-
-var errStuck = status.Error(codes.Internal, "stagger: a fault of the library: an attempt's end was not found")
-
-// abortUnlessOver releases everything that the call holds while a panic of an inner interceptor or a callback goes up.
+// abortUnlessOver releases everything that the call holds after a panic of an inner interceptor or a callback.
 func (c *call) abortUnlessOver() {
 	if !c.engine.Over() {
 		c.engine.Abort(c.now())
@@ -285,8 +272,9 @@ const (
 	cancelledEarlyByPart = 10
 )
 
-// stopReason returns the reason that observers and the caller are told if the caller no longer waits, or "". It is reasonGone's, but in a
-// chain a call is usually cancelled just before its own deadline, which is the user's: that is a deadline, too. The code stays gRPC's.
+// stopReason returns the reason that observers and the caller get if the caller no longer waits, or "". It is that of reasonGone, with one
+// exception. In a chain, the client above cancels this call just before their common deadline: that counts as the deadline. The status code
+// stays gRPC's.
 func (c *call) stopReason(now attempts.Now) policy.Reason {
 	reason := c.reasonGone(now)
 	deadline, limited := c.ctx.Deadline()
@@ -308,8 +296,8 @@ func (c *call) mode() policy.Mode {
 	return c.entry.mode
 }
 
-// atOnce is the end of a call about which nothing had to be decided.
-var atOnce = attempts.End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
+// atOnce is the end of a call that has succeeded at once.
+var atOnce = attempts.End{Reason: policy.ReasonSucceeded, ResultOf: 1, Attempts: 1}
 
 func (c *call) end() *attempts.End {
 	if !c.deciding() {

@@ -122,8 +122,8 @@ func (e *Error) Unwrap() []error {
 // was not.
 func (c *call) failure(end *attempts.End) *Error {
 	err := end.Err
-	if end.Answer == 0 && err == nil {
-		err = c.unanswered(end)
+	if end.ResultOf == 0 && err == nil {
+		err = c.errorOfWait(end)
 	}
 	if err == nil {
 		return nil
@@ -132,7 +132,7 @@ func (c *call) failure(end *attempts.End) *Error {
 	if err == end.Err && c.waitedFor == waitedForStream {
 		note = "; no stream was free on the connection (MAX_CONCURRENT_STREAMS)"
 	}
-	if c.flags&defaultLimit != 0 && end.Reason == policy.ReasonDeadlineExceeded {
+	if c.flags&byDefaultTimeout != 0 && end.Reason == policy.ReasonDeadlineExceeded {
 		note += fmt.Sprintf("; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is %v", c.entry.defaultTimeout)
 		if end.Refusal != "" {
 			note += fmt.Sprintf("; no other attempt was sent when this one was slow: %s", end.Refusal)
@@ -164,8 +164,8 @@ const connClosing = "grpc: the client connection is closing"
 
 var errConnClosing = status.Error(codes.Canceled, connClosing)
 
-// unanswered returns the error of a call that ended while it waited for its next attempt.
-func (c *call) unanswered(end *attempts.End) error {
+// errorOfWait returns the error of a call that ended while it waited for its next attempt.
+func (c *call) errorOfWait(end *attempts.End) error {
 	if end.Reason == policy.ReasonClosed {
 		return errConnClosing
 	}

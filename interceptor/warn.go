@@ -130,7 +130,7 @@ var (
 	outerCalls = surprise{"outer retry", "go-grpc-middleware retries calls around the Retrier. So attempts multiply, and its own need neither budget " +
 		"nor idempotency: remove it (docs/runbook.md)"}
 	// By the method: a call has retry options of go-grpc-middleware.
-	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores: even with " +
+	middlewareOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores: even with " +
 		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 

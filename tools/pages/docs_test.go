@@ -517,10 +517,10 @@ func TestStatements(t *testing.T) {
 func TestPages_Bounds(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ file, code, page, about, figure string }{
-		{"internal/accounts/table.go", "MostKept = 1 << 14", "docs/evidence/costs.md", "methods", "16,384"},
-		{"internal/accounts/table.go", "MostKept = 1 << 14", "docs/evidence/costs.md", "balances", "16,384"},
-		{"internal/accounts/table.go", "MostKept = 1 << 14", "docs/runbook.md", "target and method", "16,384"},
-		{"internal/accounts/table.go", "MostKept = 1 << 14", "NOT-HANDLED.md", "target and method", "16,384"},
+		{"internal/accounts/table.go", "TableSize = 1 << 14", "docs/evidence/costs.md", "methods", "16,384"},
+		{"internal/accounts/table.go", "TableSize = 1 << 14", "docs/evidence/costs.md", "balances", "16,384"},
+		{"internal/accounts/table.go", "TableSize = 1 << 14", "docs/runbook.md", "target and method", "16,384"},
+		{"internal/accounts/table.go", "TableSize = 1 << 14", "NOT-HANDLED.md", "target and method", "16,384"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "WithMaxReplayBytes", "16 MiB"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "WithMaxReplayBytes", "16 MiB"},
 		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "replay", "256 KiB"},
