@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
@@ -175,7 +177,7 @@ func (c *call) awaitNext(a *attempt, r attempts.Result, now attempts.Now) (next 
 	step := c.reportEnd(a, r, now)
 	c.notifyAttempt(a, r.Err)
 	c.notifyDecision(&step, a, r.Err)
-	for step.Send == 0 && !c.engine.Over() {
+	for step.Send == 0 && !c.endsStuck(now) {
 		c.sleep(step.Wake, step.Watch)
 		now = c.now()
 		step = c.wake(now)
@@ -228,6 +230,18 @@ func (c *call) connect(now attempts.Now) {
 		c.cc.Connect()
 	}
 }
+
+// endsStuck reports whether a call is over whose goroutines make no attempt. If the engine has one that runs all the same, that is our fault:
+// its end would never be reported, and the call would wait for it for ever. So the call ends with an error.
+func (c *call) endsStuck(now attempts.Now) (over bool) {
+	if !c.engine.Over() && c.engine.Running() > 0 {
+		c.engine.Abort(now)
+		c.engine.End().Err = errStuck
+	}
+	return c.engine.Over()
+}
+
+var errStuck = status.Error(codes.Internal, "stagger: a fault of the library: an attempt's end was not found")
 
 // abortUnlessOver releases everything that the call holds after a panic of an inner interceptor or a callback.
 func (c *call) abortUnlessOver() {

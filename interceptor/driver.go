@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 )
 
 // driver makes the attempts of a call in several goroutines: the application's, and ours, which the timer starts. The application's
@@ -178,7 +179,7 @@ func (d *driver) awaitOurs() (due time.Duration, watch, done bool) {
 	for d.ours > 0 {
 		d.noneOurs.Wait()
 	}
-	return d.due, d.watch, d.served || d.call.engine.Over()
+	return d.due, d.watch, d.served || d.call.endsStuck(attempts.Now{At: clock.Now()})
 }
 
 // wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. ours says that the goroutine is one of ours.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/evidence"
@@ -52,6 +54,15 @@ func Kept(made grpc.ClientStream) (n int) {
 		n += cap(b.data)
 	}
 	return n + cap(s.log.newest.data) + cap(s.encoder.newest.data)
+}
+
+// MistakeAnEnd reports the end of an attempt that a stream has never made, as a fault of the stream would.
+func MistakeAnEnd(made grpc.ClientStream) {
+	s := made.(*stream)
+	s.lock()
+	other := &streamAttempt{attempt: s.newest.attempt}
+	other.number = 99
+	s.decide(func() { s.attemptEnded(other, status.Error(codes.Unavailable, "of no attempt"), false) })
 }
 
 // SetMostMethods bounds the methods.

@@ -296,6 +296,22 @@ func TestStreamOrder_SlowAfterARetry(t *testing.T) {
 	})
 }
 
+// A fault of the library ends a call: it never waits for an attempt whose end cannot come.
+func TestStreamOrder_AFaultEndsTheCall(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		stream := s.open(t, ctx, serverStream)
+		send(t, stream, "x")
+		time.AfterFunc(time.Second, func() { interceptor.MistakeAnEnd(stream) })
+		if _, err := receive(stream); status.Code(err) != codes.Internal || time.Since(began) > 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 // A committed stream keeps nothing of what it has sent, for its whole life.
 func TestStreamCommit_KeepsNoMemory(t *testing.T) {
 	for kind, desc := range kinds() {
