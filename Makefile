@@ -38,7 +38,7 @@ SEED     ?= 0
 # Tests that judge figures of many calls, or allocations, or texts, or programs that they build, and nothing that happens at once in them:
 # the race detector, which makes them ten times as long, has nothing to see. make test plays them without it, and all others with it.
 FIGURES := SlowEnd|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
-FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseManyErrors|EveryGoFile|TestPages_
+FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseManyErrors|EveryGoFile|TestPages_|TestExamples_
 FIGURES := $(FIGURES)|NormalFigures|TestText$$|TestDay|TestHelps_|ShareBudget|BackoffPage
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 FIGURES := $(FIGURES)|Allocat|TestCost_|Admission_Cost|TestModel|FuzzEvents|TestWith$$|DistributionMoments
@@ -117,7 +117,7 @@ test: ## Run every module's tests, each once: with the race detector, but those 
 .PHONY: check
 check: ## What takes longer than make test: long tests, storms, searches; and what needs a browser, servers and proxies, which it installs: 9 minutes
 	@echo "make check: installs Chromium, Prometheus, Redis, etcd, nginx, HAProxy, and Node's and Python's gRPC, where they are missing"
-	@tools/ci/steps long browser storms grid search random ops interop redis
+	@tools/ci/steps long examples browser storms grid search random ops interop redis
 
 .PHONY: browser
 browser: ## Open the debug page in Chromium
@@ -127,6 +127,10 @@ browser: ## Open the debug page in Chromium
 .PHONY: long
 long: ## Run all tests of the root module, also those that take seconds and that a plain "go test" skips
 	@STAGGER_TESTS=all $(OFF) go test -shuffle=on -count=1 -timeout 30m ./...
+
+.PHONY: examples
+examples: ## Run each example of the public packages as the program that pkg.go.dev shows, and compare what it prints: 1 minute
+	@cd tools && STAGGER_TESTS=all $(OFF) go test -count=1 -timeout 10m -run 'TestExamples_' ./pages
 
 .PHONY: storms
 storms: ## Play storms and hedges for stagger and its peers, and compare the fleet's and the overload's pages with new runs, in virtual time

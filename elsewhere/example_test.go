@@ -6,6 +6,7 @@ package elsewhere_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -31,7 +32,7 @@ methodConfig:
 	if err != nil {
 		panic(err)
 	}
-	retrier, err := interceptor.New(set)
+	retrier, err := interceptor.New(set, interceptor.WithDefaultTimeout(10*time.Second))
 	if err != nil {
 		panic(err)
 	}
@@ -58,7 +59,7 @@ methodConfig:
 	if err != nil {
 		panic(err)
 	}
-	retrier, err := interceptor.New(set)
+	retrier, err := interceptor.New(set, interceptor.WithDefaultTimeout(10*time.Second))
 	if err != nil {
 		panic(err)
 	}

@@ -15,11 +15,11 @@ import (
 
 // admission returns the method's gate, and makes it if there is none.
 func (r *record) admission(makes func() admitting.Gate) admitting.Gate {
-	if r.gate.Load() == nil {
+	if r.admissionGate.Load() == nil {
 		made := makes()
-		r.gate.CompareAndSwap(nil, &made)
+		r.admissionGate.CompareAndSwap(nil, &made)
 	}
-	return *r.gate.Load()
+	return *r.admissionGate.Load()
 }
 
 // checkAdmission returns an error if the set turns admission on and the program does not import it.
@@ -34,18 +34,19 @@ func (r *rules) checkAdmission() error {
 	return &policy.Error{Diagnostics: wrong}
 }
 
-// admissionOf returns the gate that decides on the calls of an entry, or nil. kept is the record of its method. A caller's own policy was not checked: it gets a warning if the program does not import admission.
-func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
+// admissionOf returns the gate that decides on the calls of an entry, or nil. A caller's own policy was not checked: it gets a warning if the
+// program does not import admission.
+func (r *Retrier) admissionOf(e *entry) admitting.Gate {
 	switch {
 	case !e.policy.Admission():
 		return nil
 	case e.rules.newGate == nil:
 		r.warnOnce(&noAdmission, e.name, e.name)
 		return nil
-	case kept.method == nil: // its name is too long
+	case e.method == nil: // its name is too long
 		return nil
 	default:
-		return kept.admission(e.rules.newGate)
+		return e.admission(e.rules.newGate)
 	}
 }
 
@@ -53,7 +54,7 @@ func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
 func (r *Retrier) admissions() []AdmissionState {
 	var list []AdmissionState
 	for _, m := range r.methods.All() {
-		if gate := m.gate.Load(); gate != nil {
+		if gate := m.admissionGate.Load(); gate != nil {
 			is := (*gate).State()
 			list = append(list, AdmissionState{m.target, m.name, is.Running, is.Refused, is.WouldRefuse})
 		}

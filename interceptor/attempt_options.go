@@ -27,7 +27,7 @@ type callOptions struct {
 	unknown           bool              // one may write to a place that attempts would share: see repeatable
 	middlewareRetries bool              // the caller gave options of go-grpc-middleware's retries
 	codec             bool              // the caller chose a codec
-	limited           bool              // the caller gave limits, which the policy's may not exceed
+	givesSettings     bool              // the caller gave an option that grpcSettings have, too
 	static            bool              // the caller gave grpc.StaticMethod
 
 	maxAttempts int            // the call's limit: the caller's, or a lower one of its policy
@@ -62,7 +62,7 @@ func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 }
 
 // unheard returns the options to pass to gRPC for the only attempt of a call, if nobody listens to it: the caller's, unchanged, the
-// policy's limits, and the mark that finds a Retrier inside another one.
+// policy's settings, and the mark that finds a Retrier inside another one.
 func (o *callOptions) unheard() []grpc.CallOption { return o.appendTargets(o.shared[endOptions:]) }
 
 // appendTargets adds the caller's own targets and callbacks, which are not among the shared options.

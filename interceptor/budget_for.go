@@ -20,7 +20,7 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u accounts.User) budget
 	}
 	b, full := r.budgets.Find(p.Budget(), u)
 	if full {
-		r.warnOnce(&fullTable, "", "", accounts.MostKept)
+		r.warnOnce(&fullTable, "", "", accounts.TableSize)
 	}
 	if b.Uncounted() {
 		r.warnOnce(&manyCounts, "", "", accounts.MostCounted)

@@ -4,7 +4,6 @@
 package interceptor_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -194,20 +193,4 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 			}}))
 		})
 	}
-}
-
-func ExampleWithBudget() {
-	// One budget for two Retriers of a process: their clients call the same fleet.
-	shared, err := budget.New(budget.Default())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	set, _ := policy.Parse("retry.yaml", []byte("{}"))
-	for range 2 {
-		if _, err := interceptor.New(set, interceptor.WithBudget("", func(string) budget.Budget { return shared })); err != nil {
-			fmt.Println(err)
-		}
-	}
-	// Output:
 }

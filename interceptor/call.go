@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -30,18 +31,16 @@ type call struct {
 	retrier *Retrier
 	ctx     context.Context
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
-	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
+	cc      *grpc.ClientConn   // nil for Do, and in tests that call an interceptor directly
 	method  string
-	// doTarget is the target of a call without a connection: that of Do.
-	doTarget string
-	entry    *entry
-	options  callOptions
-	key      string        // the idempotency key; "" for none
-	start    time.Duration // on the budgets' clock
+	entry   *entry
+	options callOptions
+	key     string        // the idempotency key; "" for none
+	start   time.Duration // on the budgets' clock
 
 	flags       callFlags
 	grpcRetries grpcRetries
-	slowAtOnce  bool // the first attempt has succeeded, but after its own time; only if there are observers
+	slowAtOnce  bool // the call has succeeded at once, but its attempt was slow; only if there are observers
 	inSequence  bool // attempts never run in parallel: no second reply can be made, or the application sends a stream
 }
 
@@ -57,15 +56,16 @@ const (
 type callFlags uint8
 
 const (
-	disabled     callFlags = 1 << iota // the call bypasses the Retrier
-	safe                               // the caller declares it idempotent
-	keyed                              // the caller asks for an idempotency key
-	optional                           // the caller does without the response, if need be
-	defaultLimit                       // the call's deadline is that of the default timeout
+	disabled         callFlags = 1 << iota // the call bypasses the Retrier
+	safe                                   // the caller declares it idempotent
+	keyed                                  // the caller asks for an idempotency key
+	optional                               // the caller can do without the response
+	byDefaultTimeout                       // the call's deadline is that of the default timeout
 )
 
-// readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
-func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
+// readRequest reads the caller's options, and finds the entry of the call. Every call runs it. target is the target of Do, which has no
+// connection. first is for the first attempt.
+func (c *call) readRequest(target string, caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
 	o.caller = caller
 	o.shared = first.array[:optionsAdded]
@@ -82,7 +82,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		return
 	}
 	c.start = clock.Now()
-	c.entry = r.entry(c.cc, c.doTarget, c.method, o.policy, c.start)
+	c.entry = r.entry(c.cc, target, c.method, o.policy, c.start)
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)
@@ -91,12 +91,12 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if o.unknown {
 		o.maxAttempts = 1
 	}
-	limits := c.entry.limits.options
-	if o.limited {
-		limits = c.entry.limits.optionsBeside(caller)
+	settings := c.entry.settings.options
+	if o.givesSettings {
+		settings = c.entry.settings.optionsBeside(caller)
 	}
-	if len(limits) > 0 { // append of none would still call the runtime, in every call
-		o.shared = append(o.shared, limits...)
+	if len(settings) > 0 { // append of none would still call the runtime, in every call
+		o.shared = append(o.shared, settings...)
 	}
 	o.peer = o.peer || r.observers.Load().ofCalls
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
@@ -104,7 +104,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	}
 	first.retrier = r
 	if o.middlewareRetries {
-		r.warnOnce(&foreignOptions, c.entry.name, c.entry.name)
+		r.warnOnce(&middlewareOptions, c.entry.name, c.entry.name)
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *call) readOption(option grpc.CallOption) {
 	case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
 		o.codec = true
 	case grpc.FailFastCallOption, grpc.MaxSendMsgSizeCallOption, grpc.MaxRecvMsgSizeCallOption:
-		o.limited = true
+		o.givesSettings = true
 	default:
 		c.readOwn(option)
 		o.middlewareRetries = o.middlewareRetries || ofMiddleware(option)
@@ -164,8 +164,8 @@ func (c *call) readOwn(option grpc.CallOption) {
 	}
 }
 
-// announce notifies observers of the call's start, and finds what its context determines.
-func (c *call) announce(ctx context.Context) {
+// notifyStart notifies observers of the call's start, and sets its context: with what they add, and a record of the backends that it uses.
+func (c *call) notifyStart(ctx context.Context) {
 	r := c.retrier
 	if r.observers.Load().starts {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
@@ -186,7 +186,7 @@ func (c *call) prepareContext() {
 	}
 }
 
-// cancelTimeout ends the context of the policy's timeout, once the call is over.
+// cancelTimeout ends the context of the policy's timeout when the call is over.
 func (c *call) cancelTimeout() {
 	if c.cancel != nil {
 		c.cancel()
@@ -198,13 +198,16 @@ func (c *call) isSafe() bool {
 	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.declares) || c.entry.safe
 }
 
+// asksGates reports whether the engine starts before the first attempt, because it asks a breaker or admission.
+func (c *call) asksGates() bool { return c.entry.gate != nil || c.retrier.breaker != nil }
+
 // target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.entry.target }
 
-// recordSuccess tells method and budget of a call whose first attempt has succeeded, so that nothing had to be decided.
+// recordSuccess tells method and budget of a call that has succeeded at once: with its first attempt, and without the engine.
 func (c *call) recordSuccess(a *attempt) {
 	c.noteSucceeded(&atOnce)
-	if c.foreign(a) {
+	if c.originOf(a, codes.OK) != decision.FromServer {
 		return
 	}
 	if c.entry.responses != nil {
@@ -214,19 +217,19 @@ func (c *call) recordSuccess(a *attempt) {
 	c.entry.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
 }
 
-// noteSlowSuccess finds, for observers, whether the first attempt, about which nothing had to be decided, was slow.
+// noteSlowSuccess finds, for observers, whether the attempt of a call that has succeeded at once was slow.
 func (c *call) noteSlowSuccess(a *attempt) {
 	a.took = clock.Now() - c.start
 	a.slow = c.speedOfFirst(a.took) != evidence.Fast
 	c.slowAtOnce = a.slow
 }
 
-// recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
+// recordResponse tells the method of the response to a call that has succeeded at once.
 func (c *call) recordResponse(at, took time.Duration) {
 	c.entry.responses.Answered(at, evidence.Answer{Began: c.start, Took: took, Speed: c.speedOfFirst(took), Accepted: true})
 }
 
-// speedOfFirst returns the speed of an answer to the first attempt, about which nothing had to be decided.
+// speedOfFirst returns the speed of the response to a call that has succeeded at once.
 func (c *call) speedOfFirst(took time.Duration) evidence.Speed {
 	after, _ := attempts.SlowAfter(c.entry.policy, c.entry.responses, false)
 	if after > 0 && took <= after { // whatever time is left
@@ -242,15 +245,15 @@ func (c *call) speedOfFirst(took time.Duration) evidence.Speed {
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
 // attempt that is the response.
 func (c *call) finish(reported *report) error {
-	err := c.answer(reported)
+	err := c.giveResult(reported)
 	c.notifyEnd(err)
 	c.options.tellFinished(err)
 	return err
 }
 
-// answer returns the error of a call that is over, fills the caller's targets from the attempt that is the response, and tells the
-// incoming call if this one has given up or succeeded. It runs no user code.
-func (c *call) answer(reported *report) error {
+// giveResult gives a call that is over to its caller: it fills the caller's targets from the attempt that is the response, and returns the
+// error. It tells the incoming call if this one has given up or succeeded. It runs no user code.
+func (c *call) giveResult(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)

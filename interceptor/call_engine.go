@@ -21,7 +21,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// engineState is what a call needs when something must be decided. If several goroutines use the call, its driver's lock guards it.
+// engineState is the part of a call that begins with the engine: the engine itself, and what observers know of its decisions. A call that
+// succeeds at once has none. If several goroutines use the call, its driver's lock guards it.
 type engineState struct {
 	engine     attempts.Call
 	set        attempts.Settings
@@ -29,14 +30,15 @@ type engineState struct {
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
 	connecting bool          // observers know that this attempt waits for a connection
+	waitedFor  string        // Error.WaitedFor
 	lastPeer   net.Addr      // the backend of the attempt that ended last; nil: none, or no observer asks for it
 }
 
 // deciding reports whether the engine has started.
 func (c *call) deciding() bool { return c.engineState != nil }
 
-// startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
-// stream is nil for a unary call.
+// startEngine starts the engine before the first attempt, because it asks breaker or admission, or because the call is a stream. stream is
+// nil for a unary call.
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine(new(engineState))
 	c.set.ServerStreams = stream != nil && stream.ServerStreams
@@ -53,7 +55,7 @@ func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.S
 	return c.engine.Start(&c.set, now)
 }
 
-// setGates has breaker and admission asked. A call that is over before its first attempt asks neither: no server will see it.
+// setGates makes the engine ask breaker and admission. A call that is over before its first attempt asks neither: no server will see it.
 func (c *call) setGates() {
 	if find := c.retrier.breaker; find != nil {
 		if gate := find(c.target(), c.method); gate != nil {
@@ -63,7 +65,7 @@ func (c *call) setGates() {
 	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
 }
 
-// joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
+// joinEngine starts the engine of a unary call whose first attempt has been sent, because neither breaker nor admission is asked.
 func (c *call) joinEngine(state *engineState) {
 	c.prepareEngine(state)
 	c.engine.Join(&c.set, c.start)
@@ -75,11 +77,11 @@ func (c *call) prepareEngine(state *engineState) {
 	s := &c.set
 	s.Policy = c.entry.policy
 	s.MaxAttempts = c.options.maxAttempts
-	s.Deadline, s.ByDefault = attempts.Never, c.flags&defaultLimit != 0
+	s.Deadline, s.ByDefault = attempts.Never, c.flags&byDefaultTimeout != 0
 	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.InSequence = c.inSequence
-	s.Observe = c.entry.mode == policy.ModeObserve
+	s.AnnounceOnly = c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
@@ -141,12 +143,32 @@ func (c *call) now() (now attempts.Now) {
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
+		c.waitedFor = c.waitsFor(a, r.Err, now)
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
 	step := c.engine.Ended(a.number, r, now)
 	a.slow = c.engine.EndedSlow()
 	c.lastPeer = a.report.peer.Addr
 	return step
+}
+
+const waitedForStream = "stream"
+
+// waitNames are texts of Error.WaitedFor.
+var waitNames = [...]string{attempts.WaitBackoff: "backoff", attempts.WaitConnection: "connection", attempts.WaitAnswer: "answer"}
+
+// waitsFor returns what attempt a, which has ended with err and the call's context, waited for, as far as gRPC tells.
+func (c *call) waitsFor(a *attempt, err error, now attempts.Now) string {
+	switch {
+	case c.cc == nil, !a.report.ended, isResponse(err): // a function, an inner interceptor, or credentials
+		return ""
+	case !a.report.unsent:
+		return "response"
+	case now.Down || now.Connecting:
+		return "connection"
+	default:
+		return waitedForStream
+	}
 }
 
 // awaitNext reports the result of an attempt to the engine, and tells observers. Then it waits until the next attempt is to be sent, and
@@ -194,14 +216,15 @@ func (c *call) sleep(until time.Duration, watch bool) {
 func (c *call) wake(now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
+		c.waitedFor = waitNames[c.engine.Waiting()]
 		return c.engine.Stop(reason, now)
 	}
 	c.connect(now)
 	return c.engine.Wake(now)
 }
 
-// connect has an idle channel connect, because a slow attempt may have been sent over a connection that has gone since: while the
-// channel stays idle, no other attempt is sent beside it.
+// connect makes an idle channel connect. A slow attempt may have been sent over a connection that is gone, and while the channel is idle,
+// no attempt is sent in parallel with it.
 func (c *call) connect(now attempts.Now) {
 	if now.Connecting && c.engine.Running() > 0 {
 		c.cc.Connect()
@@ -220,7 +243,7 @@ func (c *call) endsStuck(now attempts.Now) (over bool) {
 
 var errStuck = status.Error(codes.Internal, "stagger: a fault of the library: an attempt's end was not found")
 
-// abortUnlessOver releases everything that the call holds while a panic of an inner interceptor or a callback goes up.
+// abortUnlessOver releases everything that the call holds after a panic of an inner interceptor or a callback.
 func (c *call) abortUnlessOver() {
 	if !c.engine.Over() {
 		c.engine.Abort(c.now())
@@ -263,8 +286,9 @@ const (
 	cancelledEarlyByPart = 10
 )
 
-// stopReason returns the reason that observers and the caller are told if the caller no longer waits, or "". It is reasonGone's, but in a
-// chain a call is usually cancelled just before its own deadline, which is the user's: that is a deadline, too. The code stays gRPC's.
+// stopReason returns the reason that observers and the caller get if the caller no longer waits, or "". It is that of reasonGone, with one
+// exception. In a chain, the client above cancels this call just before their common deadline: that counts as the deadline. The status code
+// stays gRPC's.
 func (c *call) stopReason(now attempts.Now) policy.Reason {
 	reason := c.reasonGone(now)
 	deadline, limited := c.ctx.Deadline()
@@ -286,8 +310,8 @@ func (c *call) mode() policy.Mode {
 	return c.entry.mode
 }
 
-// atOnce is the end of a call about which nothing had to be decided.
-var atOnce = attempts.End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
+// atOnce is the end of a call that has succeeded at once.
+var atOnce = attempts.End{Reason: policy.ReasonSucceeded, ResultOf: 1, Attempts: 1}
 
 func (c *call) end() *attempts.End {
 	if !c.deciding() {

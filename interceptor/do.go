@@ -39,12 +39,12 @@ func (r *Retrier) Do(ctx context.Context, method string, f func(ctx context.Cont
 	}
 	var u unary
 	u.retrier, u.method, u.inSequence = r, method, true
-	u.doTarget = serviceOf(method)
+	target := serviceOf(method)
 	var statusOf func(error) *status.Status
 	for _, o := range opts {
 		switch o := o.(type) {
 		case targetOption:
-			u.doTarget = o.name
+			target = o.name
 		case statusOption:
 			statusOf = o.of
 		case grpc.OnFinishCallOption, resumeOption:
@@ -60,11 +60,11 @@ func (r *Retrier) Do(ctx context.Context, method string, f func(ctx context.Cont
 		return err
 	}
 	options := newAttemptOptions(r.observers.Load().ofCalls)
-	u.readRequest(opts, options)
+	u.readRequest(target, opts, options)
 	if u.flags&disabled != 0 {
 		return f(ctx)
 	}
-	u.announce(ctx)
+	u.notifyStart(ctx)
 	return u.run(options)
 }
 

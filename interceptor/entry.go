@@ -22,30 +22,26 @@ import (
 // entry is what the calls of a method at a target need, with one policy. It never changes. New rules or switches make it stale; its balance
 // and its record outlive it.
 type entry struct {
+	*record
+
 	generation uint64 // the Retrier's, before the entry was made
 	rules      *rules
-	switches   *switches
 	callers    *policy.Policy // the policy that the caller gave; nil: the Retrier has the calls'
-
-	target string // canonical
-	name   string // the method's, in what outlives the call: see keptName
 
 	policy   *policy.Policy
 	declares *policy.Policy // whose idempotency and key hold for the method; see declarationOf
 	mode     policy.Mode    // of the calls: the strictest of the policy file's, the policy's and the switches'
 	most     int            // attempts of a call
 	safe     bool           // its declaration, or the method's descriptor, says that it is idempotent
-	limits   limits
+	settings grpcSettings
 
 	budget    budget.Budget
 	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or its name is too long
 	slots     targetSlots     // for calls that wait between attempts
 	gate      admitting.Gate  // admission; nil: not asked
-	asks      bool            // the engine starts before the first attempt, since breaker or admission are asked
 
-	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
-	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the record's
-	codec            codecKind     // of a call without an option for a codec
+	defaultTimeout time.Duration // of unary calls without a deadline; 0: none
+	codec          codecKind     // of a call without an option for a codec
 }
 
 // stale reports whether a call that begins now needs a new entry: rules or switches have changed, or a balance has left the
@@ -59,27 +55,26 @@ func (r *Retrier) entry(cc *grpc.ClientConn, target, method string, callers *pol
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	kept := r.methods.Find(key)
-	if kept == nil {
-		kept = r.newRecord(key, cc)
+	m := r.methods.Find(key)
+	if m == nil {
+		m = r.newRecord(key, cc)
 	}
-	e := kept.entryWith(callers)
+	e := m.entryWith(callers)
 	if e == nil || e.stale(r) {
-		e = r.newEntry(kept, method, callers, now)
-		kept.keepEntry(e)
+		e = r.newEntry(m, method, callers, now)
+		m.storeEntry(e)
 	}
 	return e
 }
 
-func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, now time.Duration) *entry {
+func (r *Retrier) newEntry(m *record, method string, callers *policy.Policy, now time.Duration) *entry {
 	generation := r.generation.Load() // before all that changes with it
 	of := r.rules.Load()
 	e := &entry{
-		generation: generation, rules: of, switches: r.switches.Load(), callers: callers, policy: cmp.Or(callers, of.set.Lookup(method), r.single),
-		target: kept.target, name: kept.name, budget: budget.Unlimited, codec: codecOf(nil),
-		defaultTimeout: r.defaultTimeoutBy(of), warnedNoDeadline: &kept.warnedNoDeadline,
+		record: m, generation: generation, rules: of, callers: callers, policy: cmp.Or(callers, of.set.Lookup(method), r.single),
+		budget: budget.Unlimited, codec: codecOf(nil), defaultTimeout: r.defaultTimeoutBy(of),
 	}
-	e.mode = policy.StrictestMode(of.modeOf(method), e.switches.modeFor(method))
+	e.mode = policy.StrictestMode(of.modeOf(method), r.switches.Load().modeFor(method))
 	if callers != nil {
 		e.mode = policy.StrictestMode(e.mode, callers.Mode())
 	}
@@ -87,16 +82,15 @@ func (r *Retrier) newEntry(kept *record, method string, callers *policy.Policy, 
 	e.declares = r.declarationOf(of, p, method)
 	e.safe, e.slots = of.set.Safe(e.declares, method), targetSlots{&r.waitLimit, e.target}
 	e.most = min(p.MaxAttempts(), of.set.Compiled().MaxAttemptsLimit)
-	e.gate = r.admissionOf(e, kept)
-	e.asks = e.gate != nil || r.breaker != nil
-	if kept.method != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
-		known := kept.method.For(compiled.Of(e.policy).Quantile(), now)
+	e.gate = r.admissionOf(e)
+	if m.method != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
+		known := m.method.For(compiled.Of(e.policy).Quantile(), now)
 		e.responses = &known
 		if !known.Follows(compiled.Of(e.policy).Quantile()) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	e.limits = limitsOf(p)
+	e.settings = grpcSettingsOf(p)
 	if e.mode != policy.ModeOff {
 		r.warnOfUnknownBudget(of, p)
 	}
@@ -115,14 +109,14 @@ func (r *Retrier) declarationOf(of *rules, p *policy.Policy, method string) *pol
 	return cmp.Or(of.set.Lookup(method), r.single)
 }
 
-// Names over longestName bytes are not kept: a proxy passes on whatever its callers choose. Their calls have a policy, and
-// no memory: events, warnings and tables have longName instead.
+// Nothing outlives a call with a name over longestName bytes: a proxy passes on whatever its callers choose. The call has a policy, and its
+// method no record of responses. Events, warnings and tables have longName instead.
 const (
 	longestName = 256
 	longName    = "(a name over 256 bytes)"
 )
 
-func keptName(method string) string {
+func boundedName(method string) string {
 	if len(method) > longestName {
 		return longName
 	}
@@ -132,17 +126,17 @@ func keptName(method string) string {
 // methodKey names a method at a target, as the program spells that.
 type methodKey struct{ target, method string }
 
-// record is what outlives the rules of a method at a target, and the entries of its calls.
+// record is what a Retrier remembers of a method at a target. It outlives the rules, and the entries of its calls.
 type record struct {
 	accounts.Use
 
-	target string                         // canonical
-	name   string                         // of the method, as in entry
-	method *evidence.Method               // nil if the name is too long
-	gate   atomic.Pointer[admitting.Gate] // nil: no policy with admission so far
+	target        string                         // canonical
+	name          string                         // of the method, as boundedName has it
+	method        *evidence.Method               // nil if the name is too long
+	admissionGate atomic.Pointer[admitting.Gate] // nil: no policy with admission so far
 
 	entries          atomic.Pointer[[]*entry] // the newest first
-	warnedNoDeadline atomic.Bool
+	warnedNoDeadline atomic.Bool              // that unary calls have no deadline
 }
 
 // mostEntries bounds the entries of a record: one for calls with the Retrier's policy, and one for each policy that callers give.
@@ -150,7 +144,7 @@ const mostEntries = 8
 
 // newRecord returns the record of a method that has none.
 func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
-	made := &record{target: key.target, name: keptName(key.method)}
+	made := &record{target: key.target, name: boundedName(key.method)}
 	if cc != nil {
 		made.target = cc.CanonicalTarget()
 	}
@@ -158,11 +152,11 @@ func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
 		return made
 	}
 	made.method = evidence.NewMethod()
-	kept, left := r.methods.Insert(key, made)
+	current, left := r.methods.Insert(key, made)
 	if len(left) > 0 {
-		r.warnOnce(&fullTable, "", "", accounts.MostKept)
+		r.warnOnce(&fullTable, "", "", accounts.TableSize)
 	}
-	return kept
+	return current
 }
 
 // entryWith returns the entry of calls with a policy that callers give, or nil for the Retrier's; nil if there is none.
@@ -177,9 +171,9 @@ func (m *record) entryWith(callers *policy.Policy) *entry {
 	return nil
 }
 
-// keepEntry keeps an entry in the place of the last one with the same policy of callers. Of two calls that do so at once, one may have to
+// storeEntry puts an entry in the place of the last one with the same policy of callers. Of two calls that do so at once, one may have to
 // make its entry again.
-func (m *record) keepEntry(e *entry) {
+func (m *record) storeEntry(e *entry) {
 	list := append(make([]*entry, 0, mostEntries), e)
 	if before := m.entries.Load(); before != nil {
 		for _, other := range *before {
@@ -191,7 +185,7 @@ func (m *record) keepEntry(e *entry) {
 	m.entries.Store(&list)
 }
 
-// dropEntries drops the entries of all methods: rules are not kept for the sake of methods that nobody calls any more.
+// dropEntries drops the entries of all methods. So old rules don't stay in memory for methods without further calls.
 func (r *Retrier) dropEntries() {
 	for _, m := range r.methods.All() {
 		m.entries.Store(nil)

@@ -21,8 +21,9 @@ import (
 )
 
 // Error is the error of a call, with details from stagger. Its text and its status are those of the last attempt, unchanged:
-// status.FromError, status.Code and errors.As return the same as without stagger. Only if the policies' defaultTimeout ends the call, the text
-// says so, and why no attempt was sent in parallel with a slow one. If the call's end hides the error of an earlier attempt, errors.Is and
+// status.FromError, status.Code and errors.As return the same as without stagger. The text says more only if the
+// policies' defaultTimeout ends the call: that, and why no attempt was sent in parallel with a slow one; and if the call's context ended while the
+// last attempt waited for a free stream. If the call's end hides the error of an earlier attempt, errors.Is and
 // errors.As find that as well. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
@@ -38,6 +39,11 @@ type Error struct {
 	// them, "context" after a call of Context, "buffer_full" for a message that didn't fit into the replay buffer, "prepared_message" for a
 	// grpc.PreparedMsg, or "unsendable" for a message that no attempt could send. It is a string for logs. Programs should use Reason.
 	Commit string
+
+	// WaitedFor says what the call waited for when its context ended: the "response" of a server, a "connection", a free "stream" on a
+	// connection whose server allows no more (MAX_CONCURRENT_STREAMS), the "backoff", or an "answer" to another call while all fail. It is ""
+	// for other ends, and if gRPC doesn't tell, as of a wait in an inner interceptor. It is a string for logs.
+	WaitedFor string
 
 	// Answers describes the responses that prevented another attempt, if Reason is [policy.ReasonNotProvenFast] or
 	// [policy.ReasonSlowEverywhere].
@@ -81,7 +87,7 @@ func (e *Error) GRPCStatus() *status.Status {
 	return status.FromProto(p)
 }
 
-// LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, answers, attempts and elapsed, as in
+// LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, waitedFor, answers, attempts and elapsed, as in
 // the lines of package observe.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
@@ -91,6 +97,9 @@ func (e *Error) LogValue() slog.Value {
 	}
 	if e.Commit != "" {
 		attrs = append(attrs, slog.String("commit", e.Commit))
+	}
+	if e.WaitedFor != "" {
+		attrs = append(attrs, slog.String("waitedFor", e.WaitedFor))
 	}
 	if text := e.Answers.String(); text != "" {
 		attrs = append(attrs, slog.String("answers", text))
@@ -113,22 +122,25 @@ func (e *Error) Unwrap() []error {
 // was not.
 func (c *call) failure(end *attempts.End) *Error {
 	err := end.Err
-	if end.Answer == 0 && err == nil {
-		err = c.unanswered(end)
+	if end.ResultOf == 0 && err == nil {
+		err = c.errorOfWait(end)
 	}
 	if err == nil {
 		return nil
 	}
 	note := ""
-	if c.flags&defaultLimit != 0 && end.Reason == policy.ReasonDeadlineExceeded {
-		note = fmt.Sprintf("; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is %v", c.entry.defaultTimeout)
+	if c.waitedFor == waitedForStream {
+		note = "; no stream was free on the connection (MAX_CONCURRENT_STREAMS)"
+	}
+	if c.flags&byDefaultTimeout != 0 && end.Reason == policy.ReasonDeadlineExceeded {
+		note += fmt.Sprintf("; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is %v", c.entry.defaultTimeout)
 		if end.Refusal != "" {
 			note += fmt.Sprintf("; no other attempt was sent when this one was slow: %s", end.Refusal)
 		}
 	}
 	return &Error{
 		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
-		Answers: answersOf(end.Reason, &end.Answers), RetryAfter: c.retryAfter(end),
+		WaitedFor: c.waitedFor, Answers: answersOf(end.Reason, &end.Answers), RetryAfter: c.retryAfter(end),
 		err: err, last: end.Last, note: note,
 	}
 }
@@ -152,8 +164,8 @@ const connClosing = "grpc: the client connection is closing"
 
 var errConnClosing = status.Error(codes.Canceled, connClosing)
 
-// unanswered returns the error of a call that ended while it waited for its next attempt.
-func (c *call) unanswered(end *attempts.End) error {
+// errorOfWait returns the error of a call that ended while it waited for its next attempt.
+func (c *call) errorOfWait(end *attempts.End) error {
 	if end.Reason == policy.ReasonClosed {
 		return errConnClosing
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // What README, docs and the package comment show of Go stands here or in another test, so that it compiles.
@@ -71,6 +72,13 @@ func pageServer(retrier *interceptor.Retrier) *grpc.Server {
 	return grpc.NewServer(retrier.ServerOptions()...)
 }
 
+func pageOff(retrier *interceptor.Retrier) error {
+	if err := retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}); err != nil {
+		return err
+	}
+	return nil
+}
+
 // cacheClient is a client as generated code has it.
 type cacheClient interface {
 	Get(ctx context.Context, key *wrapperspb.StringValue, opts ...grpc.CallOption) (*wrapperspb.StringValue, error)
@@ -97,4 +105,4 @@ func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health
 	}
 }
 
-var _ = []any{packageComment, pageHealth, pageDial, pageReadme, pageDefault, pageReason, pageServer, pageOptional}
+var _ = []any{packageComment, pageHealth, pageDial, pageReadme, pageDefault, pageOff, pageReason, pageServer, pageOptional}

@@ -89,7 +89,7 @@ import (
 //	 5. unary.run          (unary.go)         chooses how a unary call runs, and makes its first attempt
 //	 6. call.joinEngine    (call_engine.go)   starts the engine, package internal/attempts, after a failure
 //	 7. call.resultOf      (outcome.go)       turns an error into the engine's Result
-//	 8. call.reportEnd     (call_engine.go)   gives the Result to the engine, which answers with a Step
+//	 8. call.reportEnd     (call_engine.go)   gives the Result to the engine, which returns a Step
 //	 9. driver.run         (driver.go)        carries out Steps of attempts that may run in parallel
 //	10. stream.withRetry   (stream_retry.go)  does all this for an operation of a stream
 
@@ -149,8 +149,8 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		single:   single,
 		budgets:  accounts.Budgets{Given: map[string]func(string) budget.Budget{}},
 	}
-	r.methods.Most = accounts.MostKept
-	r.budgets.Table.Most = accounts.MostKept
+	r.methods.Most = accounts.TableSize
+	r.budgets.Table.Most = accounts.TableSize
 	r.budgets.Generation = &r.generation
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))

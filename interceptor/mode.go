@@ -31,8 +31,8 @@ func (c *call) forbids(began policy.Mode) policy.Reason {
 	if r.closed.Load() {
 		return policy.ReasonClosed
 	}
-	if of, by := r.rules.Load(), r.switches.Load(); of != c.entry.rules || by != c.entry.switches {
-		mode = policy.StrictestMode(of.modeOf(c.method), by.modeFor(c.method))
+	if c.entry.stale(r) {
+		mode = policy.StrictestMode(r.rules.Load().modeOf(c.method), r.switches.Load().modeFor(c.method))
 	}
 	if began == policy.ModeOff || policy.StrictestMode(mode, began) != began {
 		return policy.ReasonModeOff

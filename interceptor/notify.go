@@ -42,15 +42,15 @@ func newObservers(list []*Observer) *observers {
 // returned, but no later ones do. Both are safe for concurrent use.
 func (r *Retrier) AddObserver(o Observer) (stop func()) {
 	own := &o
-	r.observe(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
+	r.changeObservers(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
 	return func() {
-		r.observe(func(list []*Observer) []*Observer {
+		r.changeObservers(func(list []*Observer) []*Observer {
 			return slices.DeleteFunc(slices.Clone(list), func(other *Observer) bool { return other == own })
 		})
 	}
 }
 
-func (r *Retrier) observe(change func([]*Observer) []*Observer) {
+func (r *Retrier) changeObservers(change func([]*Observer) []*Observer) {
 	for {
 		before := r.observers.Load()
 		var list []*Observer

@@ -14,13 +14,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/grpctext"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// local reports whether err isn't a response, but the error that gRPC, or an inner interceptor, returns because the context of a has ended.
-// If the driver has cancelled a before gRPC opened its stream, while the call goes on, any error is local: credentials choose its code.
-func (c *call) local(a *attempt, err error, now attempts.Now) bool {
+// contextEnded reports whether err isn't a response, but the error that gRPC, or an inner interceptor, returns because the context of
+// attempt a has ended. If the driver has cancelled a before gRPC opened its stream, and the call goes on, any error is of that kind: the
+// credentials choose its code.
+func (c *call) contextEnded(a *attempt, err error, now attempts.Now) bool {
 	cancelled := a.ctx.Err() != nil
 	switch {
 	case err == nil:
@@ -32,15 +34,16 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	}
 }
 
-// resultOf returns the result of attempt a, which has returned err at now. local is as in [call.local]; a may have been cancelled since.
-func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
-	r.Err, r.Status, r.Local = err, ok, local
+// resultOf returns the result of attempt a, which has returned err at now. contextEnded is what [call.contextEnded] has found at that time:
+// the driver may have cancelled a since.
+func (c *call) resultOf(a *attempt, reply any, err error, contextEnded bool, now attempts.Now) (r attempts.Result) {
+	r.Err, r.Status, r.ContextEnded = err, ok, contextEnded
 	var verdict Verdict
 	judged := err != nil || reply != nil // for streams, only failures
 	if err != nil && !a.report.ended && c.cc != nil {
 		reply = nil // an inner interceptor may have left the attempt running, and it still writes into reply
 	}
-	if c.retrier.classifier != nil && c.entry.policy.MaxAttempts() > 1 && judged && !r.Local {
+	if c.retrier.classifier != nil && c.entry.policy.MaxAttempts() > 1 && judged && !r.ContextEnded {
 		ctx := context.WithValue(c.ctx, trailerKey{}, a.report.trailer)
 		verdict = c.retrier.classifier(ctx, c.method, reply, err)
 	}
@@ -48,22 +51,23 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	r.Delay = verdict.Delay
 	r.Again, r.Final = verdict.means == meansRetry || verdict.means == meansNotYet, verdict.means == meansFinal
 	r.Well = verdict.means == meansNotYet
-	r.Foreign, r.Inner = c.foreign(a), !a.report.ended && !a.expired
 	if err == nil {
+		r.Origin = c.originOf(a, codes.OK)
 		return r
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	r.Unsent = a.report.unsent && st.Code() == codes.Unavailable && !c.grpcMayHaveRetried()
+	r.Origin = c.originOf(a, st.Code())
 	// An error without a status comes from an interceptor, not from a server.
 	withoutStatus := !isStatus || st.Code() == codes.OK
-	r.Own = c.ownError(a, st, &now)
+	r.LocalError = c.localError(a, st, &now)
 	r.Final = r.Final || withoutStatus && verdict.means == meansByCode || grpctext.Deterministic(st.Code(), err) ||
 		a.report.unsent && grpctext.Dropped(st.Code(), err)
 	return r
 }
 
-// warnOfFailure gives the warnings that an attempt with an error is a reason to look for: gRPC takes a lock to say what they are about.
+// warnOfFailure looks for the causes of warnings after an attempt with an error. After a success they don't matter, and to look for them
+// takes a lock of gRPC's.
 func (c *call) warnOfFailure(a *attempt, err error) {
 	if err == nil {
 		return
@@ -86,15 +90,28 @@ func (c *call) warnCut() {
 	}
 }
 
-// foreign reports whether no server is known to have seen attempt a, which has returned: an inner interceptor has made its result, or gRPC,
-// before it had a stream. Without gRPC's OnFinish nothing is known, as of an inner interceptor that waits for a token.
-func (c *call) foreign(a *attempt) bool {
-	return c.cc != nil && (!a.report.ended || a.report.unsent)
+// originOf returns the origin of the result of attempt a, which has returned with this code. If gRPC has not called OnFinish, an inner
+// interceptor has made the result: it has answered, or has waited in vain, as for a token.
+func (c *call) originOf(a *attempt, code codes.Code) decision.Origin {
+	switch {
+	case c.cc == nil:
+		return decision.FromServer
+	case !a.report.ended && !a.expired:
+		return decision.FromInterceptor
+	case !a.report.ended:
+		return decision.Unseen
+	case !a.report.unsent:
+		return decision.FromServer
+	case code == codes.Unavailable && !c.grpcMayHaveRetried():
+		return decision.Unsent
+	default:
+		return decision.Unseen
+	}
 }
 
-// ownError reports whether the error of attempt a says nothing of the server: an inner interceptor has returned it, or it comes from this
+// localError reports whether the error of attempt a says nothing of the server: an inner interceptor has returned it, or it comes from this
 // client's credentials, codecs or size limits. A failure to connect says that no server is there.
-func (c *call) ownError(a *attempt, st *status.Status, now *attempts.Now) bool {
+func (c *call) localError(a *attempt, st *status.Status, now *attempts.Now) bool {
 	switch {
 	case c.cc == nil:
 		return false
@@ -119,7 +136,8 @@ func isResponse(err error) bool {
 	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
 }
 
-// warnRetriesOff warns, once per target, if nobody retries a method for which the connection's service config has a retry policy.
+// warnRetriesOff warns, once per target, if the connection's service config has a retry policy for a method, but neither gRPC nor the
+// Retrier retries it.
 func (c *call) warnRetriesOff() {
 	if c.cc == nil || c.grpcRetries == grpcMayRetry || c.entry.mode == policy.ModeOff {
 		return
@@ -130,8 +148,8 @@ func (c *call) warnRetriesOff() {
 	}
 }
 
-// grpcMayHaveRetried reports whether gRPC may have retried an attempt by itself. Then the lack of a stream proves nothing about previous
-// attempts.
+// grpcMayHaveRetried reports whether gRPC may have retried an attempt by itself. Then an attempt without a stream may still have reached a
+// server: earlier attempts of gRPC's may have had one.
 func (c *call) grpcMayHaveRetried() bool {
 	return c.cc != nil && c.grpcRetries == grpcMayRetry && (hidesRetries(c.cc) || retriesItself(c.cc, c.method))
 }
@@ -184,8 +202,8 @@ var (
 //
 // classify runs in the call, after every attempt that was not abandoned, and must be safe for concurrent use. It must not keep or change
 // reply. reply is nil for streams, for which classify is called only after errors, and for an error of an inner interceptor whose attempt
-// gRPC has not ended. For [Retrier.Do] it is nil, too, and classify is called only after errors.
-// [TrailerFromContext] returns what the server has sent beside it.
+// gRPC has not ended. For [Retrier.Do] it is also nil, and classify is called only after errors.
+// [TrailerFromContext] returns the trailer that the server has sent with it.
 func WithClassifier(classify func(ctx context.Context, method string, reply any, err error) Verdict) Option {
 	return func(r *Retrier) error {
 		if classify == nil {

@@ -215,6 +215,25 @@ func TestOutcome_RefusedStream(t *testing.T) {
 	})
 }
 
+// gRPC retries each attempt once by itself: its own retries do that for the first attempt only.
+func TestOutcome_EachStreamRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		streams := 0
+		j := new(journal)
+		conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
+			if frame, ok := frame.(*http2.HeadersFrame); ok {
+				streams++
+				_ = f.WriteRSTStream(frame.StreamID, http2.ErrCodeRefusedStream)
+			}
+		})
+		_, err := (scene{conn: conn}).call(t.Context(), get)
+		if most := plain().MaxAttempts; reasonOf(err) != policy.ReasonAttemptsExhausted || len(j.attempts) != most || streams != 2*most {
+			t.Errorf("%v (%s): the server saw %d streams, the observer %d attempts; want %d and %d", err, reasonOf(err), streams, len(j.attempts), 2*most, most)
+		}
+	})
+}
+
 // What fails on this side fails again.
 func TestOutcome_OnThisSide(t *testing.T) {
 	t.Parallel()

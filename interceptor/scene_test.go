@@ -338,3 +338,6 @@ func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // warnings would hide which test has failed
 	goleak.VerifyTestMain(m)
 }
+
+// quiet receives the warnings of a policy, so that they don't go to the default logger.
+var quiet = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})

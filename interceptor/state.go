@@ -117,8 +117,8 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 		}
 		list = append(list, s)
 	}
-	for key, kept := range balances {
-		read(key, counted[key], kept.Budget) // counts are zero if another one has them
+	for key, balance := range balances {
+		read(key, counted[key], balance.Budget) // counts are zero if another one has them
 		delete(counted, key)
 	}
 	for key, w := range counted {

@@ -82,11 +82,11 @@ func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
 		var c call
 		c.retrier, c.cc, c.method, c.grpcRetries = r, cc, method, retries
 		options := newAttemptOptions(r.observers.Load().ofCalls)
-		c.readRequest(opts, options)
+		c.readRequest("", opts, options)
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
 		}
-		c.announce(ctx)
+		c.notifyStart(ctx)
 		c.prepareContext()
 		if c.single() && !c.listens() {
 			made, err = openPassed(c, desc, open)

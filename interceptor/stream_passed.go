@@ -24,7 +24,7 @@ type passedStream struct {
 // listens reports whether anybody or anything has to hear how the only attempt of a call ends: an observer, breaker, admission, a
 // budget, what is known of its method, a timeout of the policy for calls or messages, or the incoming call in which it is made.
 func (c *call) listens() bool {
-	return c.entry.responses != nil || c.entry.asks || c.entry.budget != budget.Unlimited || c.entry.policy.Timeout() > 0 ||
+	return c.entry.responses != nil || c.asksGates() || c.entry.budget != budget.Unlimited || c.entry.policy.Timeout() > 0 ||
 		c.entry.policy.MessageTimeout() > 0 || c.retrier.observers.Load().ofCalls || inbound(c.ctx) != nil
 }
 
@@ -63,7 +63,7 @@ func (c *call) passedError(err error, stream grpc.ClientStream) error {
 	}
 	c.prepareEngine(new(engineState))
 	c.engine.Start(&c.set, now)
-	c.reportEnd(a, c.resultOf(a, nil, err, c.local(a, err, now), now), now)
+	c.reportEnd(a, c.resultOf(a, nil, err, c.contextEnded(a, err, now), now), now)
 	c.warnOfFailure(a, err)
 	return c.failure(c.end())
 }

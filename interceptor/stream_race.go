@@ -29,14 +29,13 @@ type race struct {
 	won     *streamAttempt
 }
 
-var _ tries = (*race)(nil)
+var _ driven = (*race)(nil)
 
 // race makes attempts until one has what the application waits for, and commits the stream to it. It returns false if there is none: the call
 // is over. It must run inside decide: until the race is over, other operations wait.
 func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
 	r := &race{s: s, want: want, message: m, kept: kept, replies: s.findReplies(want, m)}
 	r.driver.init(&s.call, r)
-	r.driver.attempts = []*attempt{&s.newest.attempt}
 	r.driver.run(r.begin)
 	won := r.won
 	if s.engine.Over() {
@@ -100,7 +99,7 @@ func (s *stream) reportDue() {
 // one; otherwise nil.
 func (r *race) conclude() *streamAttempt {
 	var answer *streamAttempt
-	if n := r.s.engine.End().Answer; n > 0 {
+	if n := r.s.engine.End().ResultOf; n > 0 {
 		answer = r.driver.sent(n).ofStream
 	}
 	r.s.conclude(answer)
@@ -118,16 +117,29 @@ func (r *race) begin() *attempt {
 	return &r.s.newest.attempt
 }
 
-// prepare implements tries.
-func (r *race) prepare(n int, at time.Duration, ours bool) *attempt {
+// newAttempt implements driven.
+func (r *race) newAttempt(n int, at time.Duration, ours bool) *attempt {
 	t := r.s.add(*r.s.laterAttempt(n, at))
 	t.ownReply = ours && r.want == decision.CommitMessage
 	return &t.attempt
 }
 
-// try implements tries: an attempt that is answered first wins, and goes on.
-func (r *race) try(a *attempt) (ended bool, err error) {
+// try implements driven: an attempt that is answered first wins, and goes on.
+func (r *race) try(a *attempt) (result attempts.Result, now attempts.Now, ended bool) {
 	t := a.ofStream
+	ended, err := r.awaitAnswer(t)
+	if !ended {
+		r.driver.locked(func() { ended = !r.win(t) })
+		err = errGivenUp
+	}
+	if ended {
+		result, now = r.s.takeResult(t, err)
+	}
+	return result, now, ended
+}
+
+// awaitAnswer waits for what the application waits for from an attempt, or for the attempt's end.
+func (r *race) awaitAnswer(t *streamAttempt) (ended bool, err error) {
 	if t.stream == nil {
 		ended, err = r.s.replay(t)
 		if ended {
@@ -135,18 +147,9 @@ func (r *race) try(a *attempt) (ended bool, err error) {
 		}
 	}
 	if r.want == decision.CommitHeaders {
-		ended, err = r.awaitHeaders(t)
-	} else {
-		ended, err = r.receive(t)
+		return r.awaitHeaders(t)
 	}
-	if ended {
-		return true, err
-	}
-	r.driver.locked(func() { ended = !r.win(t) })
-	if ended {
-		err = errGivenUp
-	}
-	return ended, err
+	return r.receive(t)
 }
 
 // awaitHeaders waits for the headers of an attempt, or for its end.
@@ -173,7 +176,7 @@ func (r *race) receive(t *streamAttempt) (ended bool, err error) {
 func (r *race) win(t *streamAttempt) bool {
 	now := r.s.now()
 	step, ok := r.s.engine.Commit(t.number, r.want, now)
-	r.driver.act(&step, nil, nil, now.At, false)
+	r.driver.act(&step, now.At, false)
 	if !ok {
 		return false
 	}
@@ -185,17 +188,6 @@ func (r *race) win(t *streamAttempt) bool {
 	r.driver.serve()
 	return true
 }
-
-// takeResult implements tries.
-func (r *race) takeResult(a *attempt, err error) (attempts.Result, attempts.Now) {
-	return r.s.takeResult(a.ofStream, err)
-}
-
-// succeeded implements tries. The engine runs already.
-func (r *race) succeeded(*attempt) bool { return false }
-
-// join implements tries.
-func (r *race) join() {}
 
 // errGivenUp is the error of an attempt that another one has outrun.
 var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")

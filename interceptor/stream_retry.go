@@ -166,17 +166,17 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 		err = s.errSilent()
 	}
 	t.noteReport() // before an inner interceptor's second stream with the same options can end
-	local := s.local(&t.attempt, err, now)
+	contextEnded := s.contextEnded(&t.attempt, err, now)
 	t.noteEnd(now.At)
 	t.cancel()
-	if t.stream != nil && (local || silent || err != nil && !isResponse(err)) {
+	if t.stream != nil && (contextEnded || silent || err != nil && !isResponse(err)) {
 		t.awaitEnd()
 	}
 	t.noteReport()
-	r := s.resultOf(&t.attempt, nil, err, local, now)
+	r := s.resultOf(&t.attempt, nil, err, contextEnded, now)
 	s.warnOfFailure(&t.attempt, err)
 	r.Silent = silent
-	if s.resume.next != nil && err != nil && !local && s.committed.Load() == nil {
+	if s.resume.next != nil && err != nil && !contextEnded && s.committed.Load() == nil {
 		r.Resumes = t.resumes || !silent && now.At-t.began >= attempts.LongRun // else it is an ordinary failure before the first message
 	}
 	return r, now
@@ -185,7 +185,7 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 // resumeCommitted makes the next attempt resume a committed stream, if it can. The request for the rest replaces the log. Only RecvMsg
 // resumes: what the function of the Resume option gets belongs to it.
 func (s *stream) resumeCommitted(r *attempts.Result) {
-	if s.resume.next == nil || r.Err == nil || r.Local || !s.makeRest() {
+	if s.resume.next == nil || r.Err == nil || r.ContextEnded || !s.makeRest() {
 		return
 	}
 	r.Resumes, r.Progress = true, s.resume.progress
@@ -366,13 +366,13 @@ func (s *stream) endWith(t *streamAttempt, err error) error {
 // conclude ends the call. t has its response; nil: none. It must run inside decide.
 func (s *stream) conclude(t *streamAttempt) {
 	reported := &unreported
-	if s.engine.End().Answer == 0 {
+	if s.engine.End().ResultOf == 0 {
 		t = nil
 	}
 	if t != nil {
 		reported = &t.report
 	}
-	s.final = s.answer(reported)
+	s.final = s.giveResult(reported)
 	if t != nil && t.stream == nil {
 		t = nil
 	}

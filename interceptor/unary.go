@@ -13,9 +13,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// unary is a unary call. It is a local variable of the caller's goroutine: nothing stores its address. What needs the engine works on a
-// copy (runOn, runAsked, runDriven), so that only those calls are on the heap that something must be decided about.
-// ARCHITECTURE.md draws the ways that a call can take.
+// unary is a unary call, a local variable of the caller's goroutine: nothing stores its address. runOn, runAsked and runDriven work on a
+// copy, so that only calls that need the engine are on the heap. ARCHITECTURE.md draws the ways that a call can take.
 type unary struct {
 	call
 	unaryMessages
@@ -31,11 +30,11 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 		u.retrier, u.cc, u.method, u.grpcRetries = r, cc, method, retries
 		u.request, u.reply, u.invoke = req, reply, invoke
 		options := newAttemptOptions(r.observers.Load().ofCalls)
-		u.readRequest(opts, options)
+		u.readRequest("", opts, options)
 		if u.flags&disabled != 0 {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		u.announce(ctx)
+		u.notifyStart(ctx)
 		u.inSequence = true
 		if u.options.maxAttempts > 1 {
 			u.keepMessages()
@@ -56,7 +55,7 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 // run makes the call. options are for its first attempt.
 func (u *unary) run(options *attemptOptions) error {
 	u.prepareContext()
-	u.limitTime()
+	u.setDefaultTimeout()
 	if u.cancel != nil {
 		defer u.cancel() // after the observers, who may make calls
 	}
@@ -64,7 +63,7 @@ func (u *unary) run(options *attemptOptions) error {
 	switch {
 	case slowAt != attempts.Never:
 		return u.runDriven(options, slowAt)
-	case u.entry.asks:
+	case u.asksGates():
 		return u.runAsked(options)
 	default:
 		return u.runFirst(options)
@@ -104,7 +103,7 @@ func (u *unary) slowAt() time.Duration {
 	return u.start + after
 }
 
-// runFirst makes the first attempt without the engine, and needs no more if that succeeds.
+// runFirst makes the first attempt without the engine. If the attempt succeeds, the call is over.
 func (u *unary) runFirst(options *attemptOptions) error {
 	a := u.firstAttempt(options, u.start)
 	err := u.try(&a)
@@ -124,7 +123,7 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	return u.finish(&a.report)
 }
 
-// decidedUnary is a unary call about which something must be decided, with the engine and the first attempt: one allocation.
+// decidedUnary is a unary call that needs the engine after its first attempt: call, engine and attempt are one allocation.
 type decidedUnary struct {
 	unary
 	state engineState
@@ -154,7 +153,7 @@ func (u *unary) runAsked(options *attemptOptions) error {
 // a, has returned err.
 func (u *unary) withoutDriver(a *attempt, err error) error {
 	defer u.abortUnlessOver()
-	made := append(make([]*attempt, 0, 2), a) // most calls need no more
+	made := append(make([]*attempt, 0, 2), a) // enough for most calls
 	for {
 		r, now := u.attemptResult(a, err)
 		n, at := u.awaitNext(a, r, now)
@@ -187,32 +186,32 @@ func (u *unary) try(a *attempt) error {
 func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	now := u.now()
 	a.noteEnd(now.At)
-	r := u.resultOf(a, a.reply, err, u.local(a, err, now), now)
+	r := u.resultOf(a, a.reply, err, u.contextEnded(a, err, now), now)
 	u.warnOfFailure(a, err)
 	return r, now
 }
 
-// deliver ends a call about which the engine has decided, when none of its attempts runs.
+// deliver ends a call that the engine has ended, when none of its attempts runs.
 func (u *unary) deliver(made []*attempt) error {
 	end := u.end()
-	if end.Answer == 0 {
+	if end.ResultOf == 0 {
 		return u.finish(&unreported)
 	}
-	a := made[end.Answer-1]
+	a := made[end.ResultOf-1]
 	if end.Err == nil {
 		u.takeReply(a)
 	}
 	return u.finish(&a.report)
 }
 
-// drivenUnary is a unary call with an attempt that may be slow: another one then follows next to it, or in its place.
+// drivenUnary is a unary call whose attempts may be slow: the next one then follows in parallel, or in its place.
 type drivenUnary struct {
 	unary
 	driver driver
 	first  attempt // of the driver's
 }
 
-var _ tries = (*drivenUnary)(nil)
+var _ driven = (*drivenUnary)(nil)
 
 // runDriven makes a call whose first attempt is slow at slowAt.
 func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
@@ -226,7 +225,7 @@ func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
 // most calls are answered before the timer fires, and need no engine.
 func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *attempt {
 	step := attempts.Step{Wake: slowAt}
-	if d.entry.asks {
+	if d.asksGates() {
 		step = d.startEngine(nil, attempts.Now{At: d.start})
 	}
 	if step.Over {
@@ -235,30 +234,33 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	d.first = d.firstAttempt(options, d.start)
 	a := &d.first
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
-	d.driver.attempts = append(d.driver.attempts, a)
 	d.driver.schedule(&step, d.start)
 	return a
 }
 
-// prepare implements tries. An attempt in a goroutine of ours runs in parallel with others.
-func (d *drivenUnary) prepare(n int, at time.Duration, ours bool) *attempt {
+// newAttempt implements driven. An attempt in a goroutine of ours runs in parallel with others.
+func (d *drivenUnary) newAttempt(n int, at time.Duration, ours bool) *attempt {
 	a := d.laterAttempt(n, at)
 	a.ownReply = ours
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	return a
 }
 
-// try implements tries.
-func (d *drivenUnary) try(a *attempt) (ended bool, err error) { return true, d.unary.try(a) }
-
-// takeResult implements tries.
-func (d *drivenUnary) takeResult(a *attempt, err error) (attempts.Result, attempts.Now) {
+// try implements driven.
+func (d *drivenUnary) try(a *attempt) (r attempts.Result, now attempts.Now, ended bool) {
 	defer a.endContext()
-	return d.attemptResult(a, err)
+	err := d.unary.try(a)
+	if err == nil && d.succeedsAtOnce(a) {
+		return r, now, false
+	}
+	r, now = d.attemptResult(a, err)
+	return r, now, true
 }
 
-// succeeded implements tries. Until the engine starts, there is only the first attempt.
-func (d *drivenUnary) succeeded(a *attempt) bool {
+// succeedsAtOnce ends the call with the success of its first attempt, if the engine has not started: then nothing had to be decided.
+func (d *drivenUnary) succeedsAtOnce(a *attempt) bool {
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
 	observers := d.retrier.observers.Load()
 	if d.deciding() || d.retrier.classifier != nil || observers.attempts {
 		return false
@@ -266,17 +268,10 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 	if d.driver.timer == nil || !d.driver.timer.Stop() {
 		return false // its goroutine has started
 	}
-	d.driver.timer = nil
 	d.recordSuccess(a)
 	if observers.ofCalls {
 		d.noteSlowSuccess(a)
 	}
+	d.driver.serve()
 	return true
-}
-
-// join implements tries.
-func (d *drivenUnary) join() {
-	if !d.deciding() {
-		d.joinEngine(new(engineState))
-	}
 }

@@ -37,6 +37,11 @@ func (w Waiting) All() int { return w.Backoff + w.Connection + w.Answer }
 func (l *waitLimit) waitingCalls() Waiting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.count()
+}
+
+// count returns the calls that wait. l.mu must be held.
+func (l *waitLimit) count() Waiting {
 	return Waiting{l.waiting[attempts.WaitBackoff], l.waiting[attempts.WaitConnection], l.waiting[attempts.WaitAnswer]}
 }
 
@@ -53,11 +58,7 @@ func (s *targetSlots) TakeSlot(w attempts.Wait) bool {
 	l := s.limit
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := 0
-	for _, n := range l.waiting {
-		all += n
-	}
-	if all >= l.slots || l.targets[s.target] >= (l.slots+1)/2 {
+	if l.count().All() >= l.slots || l.targets[s.target] >= (l.slots+1)/2 {
 		return false
 	}
 	if l.targets == nil {

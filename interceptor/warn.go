@@ -129,7 +129,7 @@ var (
 	outerCalls = surprise{"outer retry", "go-grpc-middleware retries calls around the Retrier. So attempts multiply, also of calls that " +
 		"aren't idempotent. Remove its interceptor (docs/runbook.md)"}
 	// By the method: a call has retry options of go-grpc-middleware.
-	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores. It retries these " +
+	middlewareOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores. It retries these " +
 		"calls as their policy says, even with Disable() or WithMax(1). Use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 

@@ -213,6 +213,14 @@ func withMode(fields []any, m policy.Mode) []any {
 	return fields
 }
 
+// withText adds a text to fields, if there is one.
+func withText(fields []any, key, text string) []any {
+	if text != "" {
+		fields = append(fields, key, text)
+	}
+	return fields
+}
+
 // troubled reports whether a call with one attempt shows trouble of the service, and no line has reported it yet.
 func troubled(e interceptor.CallEnd) bool {
 	switch e.Reason {
@@ -267,12 +275,11 @@ func (l *logger) call(ctx context.Context, e interceptor.CallEnd) {
 	if e.SlowAttempt {
 		fields = append(fields, "slow", true)
 	}
-	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != "" {
-		fields = append(fields, "commit", err.Commit)
+	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok {
+		fields = withText(fields, "commit", err.Commit)
+		fields = withText(fields, "waitedFor", err.WaitedFor)
 	}
-	if text := e.Answers.String(); text != "" {
-		fields = append(fields, "answers", text)
-	}
+	fields = withText(fields, "answers", e.Answers.String())
 	fields = append(fields, "error", document.Bounded(e.Err.Error(), longestError))
 	l.write(ctx, level, message, fields...)
 }

@@ -157,6 +157,9 @@ func TestSlog_CallFailedPeer(t *testing.T) {
 			if !strings.Contains(line, " peer=bufconn ") {
 				t.Errorf("call failed: %s; want its peer", line)
 			}
+			if hangs := name == "the service hangs"; strings.Contains(line, " waitedFor=response ") != hangs {
+				t.Errorf("call failed: %s; want waitedFor=response: %v", line, hangs)
+			}
 		})
 	}
 }

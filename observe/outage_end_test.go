@@ -30,11 +30,9 @@ func TestOutages_End(t *testing.T) {
 		time.Sleep(2 * outageQuiet)
 		l.hasWaited(interceptor.CallEnd{Target: "orders"})
 		l.hasWaited(failed)
-		l.outages.mu.Lock()
-		time.Sleep(outageQuiet) // now the end waits for the lock
-		l.outages.targets["orders"].quiet.Reset(outageQuiet)
-		l.outages.mu.Unlock()
+		o := l.outages.targets["orders"]
 		time.Sleep(3 * outageQuiet)
+		l.endOutage("orders", o) // its timer was reset when it had just fired
 		l.hasWaited(failed)
 		time.Sleep(3 * outageQuiet)
 		synctest.Wait()

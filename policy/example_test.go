@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -28,6 +30,29 @@ methodConfig:
 }
 
 var _ = packageComment
+
+const retryFile = `
+methodConfig:
+  - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+    timeout: 2s
+    retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 2s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: orders}
+budgets:
+  - name: orders
+    bucket: {size: 50, perSuccess: 0.1}
+`
+
+// writeRetryFile writes retryFile to retry.yaml in a temporary folder.
+func writeRetryFile() (path string, remove func()) {
+	folder, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	path = filepath.Join(folder, "retry.yaml")
+	if err := os.WriteFile(path, []byte(retryFile), 0o600); err != nil {
+		panic(err)
+	}
+	return path, func() { _ = os.RemoveAll(folder) }
+}
 
 // Two Retriers follow one file.
 func ExampleFollow() {
@@ -52,9 +77,11 @@ func ExampleFollow() {
 		})
 		return users, batches, nil
 	}
+	path, remove := writeRetryFile()
+	defer remove()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	_, _, err := follow(ctx, "../examples/orders/retry.yaml")
+	_, _, err := follow(ctx, path)
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -79,7 +106,9 @@ methodConfig:
 }
 
 func ExampleLoad() {
-	set, err := policy.Load("testdata/good/design.yaml")
+	path, remove := writeRetryFile()
+	defer remove()
+	set, err := policy.Load(path)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -25,7 +25,7 @@ type Budgets struct {
 
 	mu      sync.Mutex      // guards changes of the table, and all below
 	current map[string]Rule // of the policy file, by name; "" is the default budget
-	rules   map[string]Rule // the same, and the last ones of names that the file omits now
+	rules   map[string]Rule // current, and the last rules of budgets that the file now omits
 	counts  budgetCounts    // of all balances, also of those that have left
 }
 
@@ -58,8 +58,8 @@ func (b Rule) alike(other Rule) bool {
 	return b.Scope == other.Scope && b.Config.Kind() == other.Config.Kind()
 }
 
-// Find returns the balance that pays for a user's calls by policies that name a budget. It makes it, if there is none; full says that
-// others have left for it. A budget of the program is made without the lock, since that is user code.
+// Find returns the balance that pays for the calls of a user by policies with this budget. If there is none, it makes one; full reports
+// whether others have left the table for it. It makes a budget of the program without the lock, since that is user code.
 func (b *Budgets) Find(name string, u User) (found *Balance, full bool) {
 	budgetOf := b.Given[name]
 	if budgetOf == nil {
@@ -119,8 +119,8 @@ func (b *Budgets) put(key Key, fresh *Balance) (full bool) {
 	return true
 }
 
-// keyOf returns the key of a user's balance, and its rule: that of the default budget, if the file has none with the name. b.mu must be
-// held.
+// keyOf returns the key of a user's balance, and its rule. If the file has no budget with the name, they are those of the default budget.
+// b.mu must be held.
 func (b *Budgets) keyOf(name string, u User) (Key, Rule) {
 	rule, known := b.current[name]
 	if !known {
@@ -137,10 +137,10 @@ func (b *Budgets) keyOf(name string, u User) (Key, Rule) {
 }
 
 // drop forgets a balance. Its counts stay. b.mu must be held.
-func (b *Budgets) drop(key Key, kept *Balance) {
+func (b *Budgets) drop(key Key, dropped *Balance) {
 	b.Table.remove(key)
 	b.Generation.Add(1)
-	b.counts.free(kept)
+	b.counts.free(dropped)
 }
 
 // Reload sets the rules of the policy file, by the names of budgets. It scales the balances of a budget whose settings have changed, and
@@ -160,15 +160,15 @@ func (b *Budgets) Reload(rules map[string]Rule) {
 		}
 		b.rules[name] = rule
 	}
-	for key, kept := range b.Table.All() {
+	for key, balance := range b.Table.All() {
 		rule := rules[key.Name]
 		before, ok := changed[key.Name]
 		switch {
 		case !ok || before.Config.Kind() != key.Kind: // it has not changed, or is of WithBudget
 		case before.alike(rule):
-			_ = kept.ofFile.Reload(time.Now(), rule.Config) // checked before
+			_ = balance.ofFile.Reload(time.Now(), rule.Config) // checked before
 		default:
-			b.drop(key, kept)
+			b.drop(key, balance)
 		}
 	}
 }

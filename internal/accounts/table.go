@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// MostKept bounds each table of a Retrier: the methods that its calls have, each counted once for a target, and the balances of its budgets.
+// TableSize bounds each table of a Retrier: the methods that its calls have, each counted once for a target, and the balances of its budgets.
 // A method takes about 1 KiB.
-const MostKept = 1 << 14
+const TableSize = 1 << 14
 
 // Table is a bounded map. If it is full, the eighth that was used least recently leaves at the next insertion. It is safe for concurrent
 // use. Looking up takes no lock and allocates nothing.

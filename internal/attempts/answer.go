@@ -54,14 +54,14 @@ func (c *Call) noteAnswer(a *attempt, accepted bool, at time.Duration) {
 		if m != nil {
 			m.Recovered()
 		}
-		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
+		c.ledger.tellAdmission(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
 	a.speed = c.limitsOf(a.number).SpeedOf(took)
 	if m != nil {
 		m.Answered(at, evidence.Answer{Began: c.timedFrom(a), Took: took, Speed: a.speed, Accepted: accepted})
 	}
-	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
+	c.ledger.tellAdmission(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
 
 // took returns the latency of an attempt's first message or response, or how long it has taken until now.
@@ -112,17 +112,18 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		return
 	}
 	m, took := c.set.Method, c.took(a, at)
-	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && c.awaited != Never && !a.unmeasured // not a fast one: how long it has run says nothing
-	if m != nil && outlasted && took > 0 {
+	unanswered := lost && !a.heard && r.ContextEnded && r.Seen()
+	measured := a.slow && c.awaited != Never && !a.unmeasured // how long an attempt has run that was not slow says nothing
+	if m != nil && unanswered && measured && took > 0 {
 		m.Outlasted(at, took)
 	}
-	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
+	c.ledger.tellAdmission(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
 }
 
 // lostHow returns how an attempt has ended without a response.
 func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	switch {
-	case r.Foreign:
+	case !r.Seen():
 	case r.Status.Code() == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/50:
 		// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
 		if a.number == 1 { // later attempts had less time
@@ -139,7 +140,7 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 // has helped. Any other error may be that of a server that fails every request, also an INTERNAL or UNKNOWN that isn't retried.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
-	case r.Foreign, r.FailsOK():
+	case !r.Seen(), r.FailsOK():
 		return false
 	case r.Err == nil, r.Again && r.Well:
 		return true

@@ -90,7 +90,7 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 		c.drop(at)
 	case gone:
 		c.commit = to
-		c.ending.answer = answer{} // the application does not see the results of ended attempts
+		c.ending.result = callResult{} // the application does not see the results of ended attempts
 	default:
 	}
 	c.cancelOthers(step, to.attempt)
@@ -98,8 +98,8 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
-	c.choose(step, answer{attempt: a.number}, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: !r.Foreign && c.inTime(a)}, now.At)
+	c.choose(step, callResult{attempt: a.number}, policy.ReasonSucceeded, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: r.Seen() && c.inTime(a)}, now.At)
 }
 
 // inTime reports whether an attempt was answered within its own timeout, if it has one. In an overload, later answers would pay for
@@ -112,7 +112,7 @@ func (c *Call) inTime(a *attempt) bool {
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	helped := r.Err != nil && !r.Again && r.isAnswer(is) && c.inTime(a)
 	long := c.ranLong(a, r, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, own: r.Own, err: r.heard()}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, local: r.LocalError, err: r.forBreaker()}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -121,13 +121,13 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
 	}
 	switch {
-	case is.Unsent:
+	case is.Origin == decision.Unsent:
 		c.set.Budget.Observe(clock.Time(now.At), budget.EventUnconnected)
 	case is.Fails() && !long: // or a throttle would end a quiet stream after a few cuts
 		c.reportFailure(now.At)
 	}
 	d := c.decide(step, a.number, is, followed, long, now)
-	c.ending.answer, c.ending.reason = answer{attempt: a.number, err: r.Err, failsOK: r.FailsOK()}, d.Reason
+	c.ending.result, c.ending.reason = callResult{attempt: a.number, err: r.Err, failsOK: r.FailsOK()}, d.Reason
 	c.obey(step, d, now)
 	switch {
 	case d.Retry:
@@ -137,7 +137,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 			step.Decision = d.Refused(c.ending.reason)
 		}
 	case d.Reason == policy.ReasonNonRetryable, c.state == committed:
-		c.choose(step, c.ending.answer, d.Reason, now.At)
+		c.choose(step, c.ending.result, d.Reason, now.At)
 	}
 }
 
@@ -147,11 +147,11 @@ const LongRun = 10 * time.Second
 
 // ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress. Silence isn't.
 func (c *Call) ranLong(a *attempt, r *Result, at time.Duration) bool {
-	return r.Resumes && !r.Silent && !r.Foreign && at-a.began >= LongRun
+	return r.Resumes && !r.Silent && r.Seen() && at-a.began >= LongRun
 }
 
 // resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a message, or ran
-// long, the call has made progress, and the attempt counts as its first. After a long one the backoff starts anew, too.
+// long, the call has made progress, and the attempt counts as its first. After a long one the backoff also starts anew.
 func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 	c.commit = commit{}
 	long := c.ranLong(a, r, at)
@@ -190,62 +190,62 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	}
 }
 
-// makeWay sends the successor of a slow attempt, which was cancelled for it and has ended.
+// makeWay sends the successor of a slow attempt that was cancelled for it, and has ended.
 func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 	if c.pending.state == replacing {
 		c.pending.state = waiting
 	}
-	if !r.Foreign {
+	if r.Seen() {
 		c.reportFailure(now.At)
 	}
-	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: errTimedOut}, now.At)
-	c.ending.answer = answer{attempt: a.number, err: errTimedOut}
+	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: errTimedOut}, now.At)
+	c.ending.result = callResult{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
 }
 
 // lost records the end of an attempt after another one has won.
 func (c *Call) lost(a *attempt, r *Result, now Now) {
-	err := r.heard()
-	if r.Local {
+	err := r.forBreaker()
+	if r.ContextEnded {
 		switch {
 		case c.reportHung(a, r, now.At):
 			err = errTimedOut
-		case c.state != gone && !r.Foreign:
+		case c.state != gone && r.Seen():
 			err = nil // it was fast enough until it was cancelled
 		}
 	}
-	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: err}, now.At)
 }
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
 func (c *Call) leftover(a *attempt, r *Result, now Now) {
-	err := r.heard()
+	err := r.forBreaker()
 	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}
-	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
-	if c.ending.answer.attempt == 0 || c.ending.answer.local || !r.Local {
-		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local, failsOK: r.FailsOK()}
+	c.ledger.release(&a.held, settlement{unused: r.unused(), local: r.LocalError, err: err}, now.At)
+	if c.ending.result.attempt == 0 || c.ending.result.contextEnded || !r.ContextEnded {
+		c.ending.result = callResult{attempt: a.number, err: r.Err, contextEnded: r.ContextEnded, failsOK: r.FailsOK()}
 	}
 }
 
 // reportHung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
 // budget, whatever has ended the attempt: a hanging server must not look healthy.
 func (c *Call) reportHung(a *attempt, r *Result, at time.Duration) bool {
-	if !r.Local || !a.slow || compiled.Of(c.set.Policy).Hedge != nil {
+	if !r.ContextEnded || !a.slow || compiled.Of(c.set.Policy).Hedge != nil {
 		return false
 	}
-	if !r.Foreign {
+	if r.Seen() {
 		c.reportFailure(at)
 	}
 	return true
 }
 
 // choose makes the result of an attempt that has ended the call's: nothing else is sent, and running attempts are cancelled.
-func (c *Call) choose(step *Step, is answer, reason policy.Reason, at time.Duration) {
+func (c *Call) choose(step *Step, is callResult, reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.state = chosen
-	c.ending.answer, c.ending.reason = is, reason
+	c.ending.result, c.ending.reason = is, reason
 	c.cancelOthers(step, is.attempt)
 }
 

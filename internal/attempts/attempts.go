@@ -1,12 +1,12 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which answer counts,
+// Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which result is the call's,
 // and what the budget, the gates (a breaker, admission) and the method are told.
 // A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time and chance as
 // arguments, and carries out the returned [Step]. Unary calls, streams and the simulator are drivers. After an event the call collects
 // what matters into one value, [decision.Decide] alone decides whether another attempt follows, and the call takes what that needs. This
-// package alone decides when the attempt is sent and which answer counts.
+// package alone decides when the attempt is sent, and which result is the call's.
 package attempts
 
 import (
@@ -63,7 +63,7 @@ type Settings struct {
 	Kind          Kind          // Unary without one
 	ServerStreams bool          // the response is a stream
 	Resumes       bool          // and one that is resumed when it is cut: a watch, which may be quiet
-	Observe       bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
+	AnnounceOnly  bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
 	Safe          bool          // the method is idempotent
 	InRetry       bool          // the call is part of an inbound call that is itself a retry
 	Outage        OutageWait
@@ -119,7 +119,7 @@ type Method interface {
 	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
 	Failed(now time.Duration) // an attempt
-	Recovered()               // an attempt was answered, whose latency says nothing; Answered says it, too
+	Recovered()               // an attempt was answered, and its latency says nothing; not called with Answered
 
 	Evidence() evidence.Evidence              // what the last answers show
 	FailsFor(now time.Duration) time.Duration // since its first failure after its last answer; 0: the last attempt was answered
@@ -127,14 +127,20 @@ type Method interface {
 	Quantile() time.Duration                  // of the latency, as the policy asks; 0: unknown
 }
 
-// Result is the result of an attempt.
+// Result is the result of an attempt. Three things say whose it is: Origin, what has made it; ContextEnded, whether it is a response at
+// all; and LocalError, what a breaker is told. They answer different questions, and these combinations occur:
+//
+//	Origin           ContextEnded  LocalError
+//	FromServer       no            no, but yes if this client can't send or decode a message
+//	FromServer       yes           no
+//	FromInterceptor  no            yes
+//	Unseen, Unsent   no, yes       yes, but no if the channel has no connection: then the error says that no server is there
 type Result struct {
 	decision.Outcome // Status nil: OK
 
-	Err   error // as returned by gRPC; nil: OK
-	Local bool  // no response, but the error that this client has made of an ended context
-	Own   bool  // the error is this client's, and says nothing of the server: a breaker is told so
-	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
+	Err          error // as returned by gRPC; nil: OK
+	ContextEnded bool  // no response: the error is what this client has made of an ended context, the call's or the attempt's
+	LocalError   bool  // the error says nothing of the server: a breaker is told [ErrLocal]
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 	Silent   bool // it was cancelled because the server sent nothing for too long
@@ -142,8 +148,8 @@ type Result struct {
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
 
-// heard returns the result as it counts for a breaker: a reply may tell a failure, and an error may only say "not yet".
-func (r *Result) heard() error {
+// forBreaker returns the error that a breaker is told: a reply may tell a failure, and an error may only say "not yet".
+func (r *Result) forBreaker() error {
 	switch {
 	case r.FailsOK():
 		return errFailedReply
@@ -155,7 +161,7 @@ func (r *Result) heard() error {
 }
 
 // unused reports whether the attempt costs nothing, since no server is known to have seen it.
-func (r *Result) unused() bool { return r.Foreign && !r.Inner }
+func (r *Result) unused() bool { return r.Origin == decision.Unseen || r.Origin == decision.Unsent }
 
 // Step tells the driver what to do after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {
@@ -166,7 +172,7 @@ type Step struct {
 	Slow     bool              // at Wake an attempt is slow
 	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Decided  int               // the attempt of Decision; 0: no decision
-	Decision decision.Decision // with Settings.Observe see Decision.Announced
+	Decision decision.Decision // with Settings.AnnounceOnly see Decision.Announced
 	Answers  evidence.Summary  // on which it was decided
 	TimedOut bool              // the decision is on a slow attempt, which may still run
 	Took     time.Duration     // if TimedOut, how long it has taken
@@ -177,8 +183,8 @@ type End struct {
 	Reason   policy.Reason
 	Refusal  policy.Reason   // if a default timeout has ended the call: why no attempt followed a slow one; else ""
 	Commit   decision.Commit // if Reason is ReasonCommitted
-	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
-	Err      error           // of the response; nil: OK, or a reply that was to be retried if Reason says why it was not. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
+	ResultOf int             // the attempt whose reply, header, trailer and peer are the call's; 0: none
+	Err      error           // the call's; nil: OK, or a reply that was to be retried if Reason says why it was not. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
 	Hedges   int              // those of Attempts that were sent in parallel with others

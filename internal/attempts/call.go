@@ -67,7 +67,7 @@ type used struct {
 	progress  int  // those before the one with which a resumed stream has last received a message
 	stopped   bool // the server has forbidden further attempts
 	forAnswer bool // it has waited for an answer
-	announced bool // the one extra attempt that Settings.Observe announces
+	announced bool // with Settings.AnnounceOnly: the one extra attempt was announced
 	backoff   decision.Backoff
 }
 
@@ -93,23 +93,23 @@ func (g *gap) end(at time.Duration) {
 
 // ending is what the end of the call depends on, so far.
 type ending struct {
-	answer          answer
+	result          callResult       // the call's, if no attempt follows
 	reason          policy.Reason    // why no attempt follows
 	lastRefusal     policy.Reason    // why no attempt was sent after a slow one, or when it was due; "": one was
-	lastServerError answer           // before the answer, of an attempt that was not cancelled for another one
+	lastServerError callResult       // before the result, of an attempt that was not cancelled for another one
 	reached         bool             // a server has seen one of its attempts
 	forbidden       bool             // as in End
 	answers         evidence.Summary // of the last decision
 	slow            bool             // an attempt took longer than its own timeout
 }
 
-// answer is the result of an attempt.
-type answer struct {
-	attempt int // 0: none
-	err     error
-	local   bool // it is the error of an ended context
-	unsent  bool // the attempt never left this client
-	failsOK bool // as in End
+// callResult is the result of an attempt as that of its call.
+type callResult struct {
+	attempt      int // 0: none
+	err          error
+	contextEnded bool // as in Result
+	unsent       bool // the attempt never left this client
+	failsOK      bool // as in End
 }
 
 // Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over.
@@ -117,7 +117,7 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
 	reason, err := c.ledger.allow(1, now.At, c.timeLeft(now.At))
 	if reason != "" {
-		c.ending.reason, c.ending.answer.err = reason, err
+		c.ending.reason, c.ending.result.err = reason, err
 		c.drop(now.At)
 		c.beginStep(&step)
 		c.completeStep(&step, &now)
@@ -179,19 +179,19 @@ func (c *Call) removeRunning(n int, at time.Duration) bool {
 
 // endAttempt settles what the attempt that has ended held, and decides what follows.
 func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
-	if !r.Unsent && c.pending.state != disconnected {
+	if r.Origin != decision.Unsent && c.pending.state != disconnected {
 		c.connect = Never // there was a connection: the next wait for one is another
 	}
-	if r.Err != nil && !r.Local && c.state != chosen && a.cancelled != outrun {
-		c.ending.lastServerError = answer{attempt: a.number, err: r.Err, unsent: r.Unsent}
+	if r.Err != nil && !r.ContextEnded && c.state != chosen && a.cancelled != outrun {
+		c.ending.lastServerError = callResult{attempt: a.number, err: r.Err, unsent: r.Origin == decision.Unsent}
 	}
-	if r.Unsent {
+	if r.Origin == decision.Unsent {
 		c.ledger.spare, a.held.permit = a.held.permit, permit{}
 	}
-	c.ending.reached = c.ending.reached || !r.Foreign
-	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
+	c.ending.reached = c.ending.reached || r.Seen()
+	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.ContextEnded
 	is := decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
-	c.endedSlow = !r.Foreign && !c.quiet(a, r, is) && c.outlasted(a, now.At)
+	c.endedSlow = r.Seen() && !c.quiet(a, r, is) && c.outlasted(a, now.At)
 	c.ending.slow = c.ending.slow || c.endedSlow
 	c.learn(a, r, is, lost, now.At)
 	switch {
@@ -201,7 +201,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 		c.accept(step, a, r, now)
 	case c.state == gone:
 		c.leftover(a, r, now)
-	case a.cancelled == replaced && r.Local:
+	case a.cancelled == replaced && r.ContextEnded:
 		c.makeWay(step, a, r, now)
 	default:
 		c.handleFailure(step, a, r, is, now)
@@ -232,23 +232,23 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 		c.drop(now.At)
 		c.ending.reason = reason
 		if reason != policy.ReasonClosed || len(c.running) > 0 { // otherwise the caller gets the result of the last attempt
-			c.ending.answer = answer{}
+			c.ending.result = callResult{}
 		}
 	}
 	c.completeStep(&step, &now)
 	return step
 }
 
-// Abort settles everything while a panic of a callback (budget, breaker, observer) or of an inner interceptor goes up, inside an event or
-// between two, and ends the call. The driver cancels all attempts.
+// Abort settles everything after a panic of a callback (budget, breaker, observer) or of an inner interceptor, inside an event or between
+// two, and ends the call. The driver cancels all attempts.
 func (c *Call) Abort(now Now) {
 	var step Step
 	c.beginStep(&step)
 	running := c.running
 	c.running, c.pending = nil, pending{}
 	defer c.ledger.releaseAll(now.At, &c.ended.held, running)
-	c.ending.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
-	c.ending.answer, c.ending.reason, c.ending.lastServerError = answer{err: ErrPanicked}, policy.ReasonNonRetryable, answer{}
+	c.ending.reached = false // tells the budget nothing: it may have panicked, and the call has no status
+	c.ending.result, c.ending.reason, c.ending.lastServerError = callResult{err: ErrPanicked}, policy.ReasonNonRetryable, callResult{}
 	c.completeStep(&step, &now)
 }
 
@@ -267,8 +267,8 @@ func (c *Call) Over() bool { return c.state == over }
 // End returns the result of the call, after the step with Over. It is valid until Start reuses the memory.
 func (c *Call) End() *End { return &c.end }
 
-// limit returns how many attempts the call may make, including the first.
-func (c *Call) limit() int {
+// maxAttempts returns how many attempts the call may make, including the first.
+func (c *Call) maxAttempts() int {
 	if n := c.set.MaxAttempts; n > 0 {
 		return min(n, c.set.Policy.MaxAttempts())
 	}

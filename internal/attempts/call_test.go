@@ -152,7 +152,7 @@ const traces = `
 # beside observe: mode OBSERVE: an answer beside the slow one is announced
 	0 start → send 1, wake 200; 200 wake → (hedge announced); 400 end 1 OK → over succeeded, = 1 | E+
 # beside observe: mode OBSERVE: an answer that no server has given
-	0 start → send 1, wake 200; 200 wake → (hedge announced); 400 end 1 OK foreign → over succeeded, = 1
+	0 start → send 1, wake 200; 200 wake → (hedge announced); 400 end 1 OK unseen → over succeeded, = 1
 # beside observe: mode OBSERVE: one attempt is announced a call
 	0 start → send 1, wake 200; 200 wake → (hedge announced); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | F E-
 # hedge observe: mode OBSERVE: what fails for good says so
@@ -269,7 +269,7 @@ const traces = `
 	360 wake → send 2, wake 560; 370 end 2 OK → over succeeded, = 2 | ( ) E+
 # beside deadline=400: no look after the deadline while an attempt waits for a connection
 	0 start → send 1, wake 200; 0 set connecting; 200 wake; 400 stop deadline_exceeded;
-	400 end 1 cut foreign → over deadline_exceeded, = 1 |
+	400 end 1 cut unseen → over deadline_exceeded, = 1 |
 # hedge0: a delay of 0 doesn't loop while there is no connection
 	0 start → send 1, wake 0; 0 set connecting; 0 wake → wake 10; 5 wake → wake 10; 10 wake → wake 20; 15 set up;
 	20 wake → (hedge), send 2; 21 end 1 OK → cancel 2; 22 end 2 cut → over succeeded, = 1 | Ws - E+
@@ -277,17 +277,17 @@ const traces = `
 	0 start → send 1, wake 50; 0 set down; 50 wake → wake 100; 100 wake up → wake 150; 150 wake → (hedge), send 2, wake 200;
 	160 end 2 OK → cancel 1; 161 end 1 cut → over succeeded, = 2 | Ws + E+
 # retry: an answer that no server has seen is no success for the budget
-	0 start → send 1; 1 end 1 OK foreign → over succeeded, = 1 |
+	0 start → send 1; 1 end 1 OK unseen → over succeeded, = 1 |
 # retry: an error that no server has seen is no failure for the budget
-	0 start → send 1; 1 end 1 NOT_FOUND foreign → (non_retryable), over non_retryable, = 1 |
+	0 start → send 1; 1 end 1 NOT_FOUND unseen → (non_retryable), over non_retryable, = 1 |
 # retry: nor is one that is retried, and the cost of an extra attempt that a cache answers comes back
-	0 start → send 1; 1 end 1 UNAV foreign → (retry), wake 51; 51 wake → send 2; 52 end 2 OK foreign → over succeeded, = 2
+	0 start → send 1; 1 end 1 UNAV unseen → (retry), wake 51; 51 wake → send 2; 52 end 2 OK unseen → over succeeded, = 2
 	| ( Wf ) R
 # retry: one attempt that a server has seen makes the call one
-	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 52 end 2 NOT_FOUND foreign → (non_retryable),
+	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 52 end 2 NOT_FOUND unseen → (non_retryable),
 	over non_retryable, = 2 | F ( Wf ) R E-
 # inplace: an attempt that makes way, and that no server has seen, is no failure
-	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut foreign → send 2, wake 451;
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut unseen → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | ( Ws ) + E+
 # retry connect=3000: never connected
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 3001 wake → over not_connected, = 1

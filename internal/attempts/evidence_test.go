@@ -31,10 +31,10 @@ func TestAnswers(t *testing.T) {
 		"an error that a classifier finds final":   {"beside", "0 start; 201 end 1 NOT_FOUND final", ">"},
 		"a missed deadline that it finds final":    {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE final", ">d"},
 		"a context that is over":                   {"beside", "0 start; 201 stop cancelled; 201 end 1 cut", ">"},
-		"an answer that no server has seen":        {"beside", "0 start; 150 end 1 OK foreign", ">"},
-		"an error that no server has seen":         {"beside", "0 start; 150 end 1 NOT_FOUND foreign", ">"},
-		"a refusal that no server has seen":        {"beside", "0 start; 150 end 1 EXHAUSTED foreign", ">"},
-		"a deadline in the wait for a connection":  {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE foreign", ">"},
+		"an answer that no server has seen":        {"beside", "0 start; 150 end 1 OK unseen", ">"},
+		"an error that no server has seen":         {"beside", "0 start; 150 end 1 NOT_FOUND unseen", ">"},
+		"a refusal that no server has seen":        {"beside", "0 start; 150 end 1 EXHAUSTED unseen", ">"},
+		"a deadline in the wait for a connection":  {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE unseen", ">"},
 		"an answer to nobody":                      {"beside", "0 start; 201 stop cancelled; 201 end 1 OK", "a:201"},
 		"the answer of the attempt beside":         {"beside", "0 start; 200 wake; 250 wake; 450 end 2 OK; 451 end 1 cut", "a:200 >"},
 		"the first message of a stream":            {"beside", "0 start; 10 commit 1 message; 10 heard 1; 900 end 1 OK", "a:10"},
@@ -61,7 +61,7 @@ func TestOutlasted(t *testing.T) {
 		"one that was not slow yet":                  {"0 start; 200 wake; 250 wake; 260 end 1 OK; 261 end 2 cut", "[260ms]"},
 		"a slow one whose first message had come":    {"0 start; 200 wake; 250 wake; 255 heard 1; 260 commit 2 message; 260 heard 2; 261 end 1 cut", "[255ms 10ms]"},
 		"a slow one that ends with a server's error": {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 UNAV", "[10ms]"},
-		"a slow one that no server has seen":         {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 cut foreign", "[10ms]"},
+		"a slow one that no server has seen":         {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 cut unseen", "[10ms]"},
 	} {
 		p := newPlay(list["beside"], "", 0)
 		p.run(row.play)

@@ -29,7 +29,7 @@ type permit struct {
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
 // callback, by releaseAll.
 //
-//	first, pending ─► sent ─┬─► answered, left ──────────────────────────┬─► released
+//	first, pending ─► sent ─┬─► answered: admission is told ─────────────┬─► released
 //	   ▲       │            └─► ended ──┬────────────────────────────────┤
 //	   │       └─► given up ────────────│────────────────────────────────┤
 //	   │                                └─► spare ── the event is over ──┘
@@ -42,18 +42,18 @@ type ledger struct {
 	would   bool      // admission would have refused the call
 }
 
-// settlement is the result of an attempt for those who gave it something.
+// settlement is what budget and breaker are told of the end of an attempt.
 type settlement struct {
-	unused   bool  // the attempt costs nothing: no server is known to have seen it
+	unused   bool  // the attempt costs nothing: see [Result.unused]
 	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
 	helped   bool  // it was answered in time: with OK, or an error that speaks of the request
-	own      bool  // err says nothing of the server
+	local    bool  // err says nothing of the server
 	err      error // the result
 }
 
 // forBreaker returns the result as a breaker is told it.
 func (s settlement) forBreaker() error {
-	if s.own && s.err != nil {
+	if s.local && s.err != nil {
 		return &localError{s.err}
 	}
 	return s.err
@@ -102,11 +102,11 @@ func (l *ledger) releaseSpare(at time.Duration) {
 // releaseAll releases everything after a panic. Further panics replace the first one.
 func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	defer l.releaseSlot()
-	defer l.release(&l.pending, settlement{unused: true, own: true, err: ErrPanicked}, at)
+	defer l.release(&l.pending, settlement{unused: true, local: true, err: ErrPanicked}, at)
 	defer l.releaseSpare(at)
-	defer l.release(ended, settlement{own: true, err: ErrPanicked}, at)
+	defer l.release(ended, settlement{local: true, err: ErrPanicked}, at)
 	for i := range running {
-		defer l.release(&running[i].held, settlement{own: true, err: ErrPanicked}, at)
+		defer l.release(&running[i].held, settlement{local: true, err: ErrPanicked}, at)
 	}
 }
 
@@ -131,8 +131,8 @@ func (l *ledger) releaseSlot() {
 	}
 }
 
-// allow asks the gates for permission to send attempt n of a call with this time left, which is pending. It returns the reason and the error
-// of a refusal, or "".
+// allow asks the gates for permission to send attempt n, the pending one, of a call with this time left. It returns the reason and the
+// error of a refusal, or "".
 func (l *ledger) allow(n int, at, left time.Duration) (policy.Reason, error) {
 	if gate := l.set.Admission; gate != nil {
 		running, would := gate.Allow(n, at, left, l.set.Enforced)
@@ -151,9 +151,9 @@ func (l *ledger) allow(n int, at, left time.Duration) (policy.Reason, error) {
 	return "", nil
 }
 
-// allowExtra asks the budget for the pending attempt. An attempt that was not sent leaves its permit to its successor, and an unsent
-// first attempt, which had none, makes its successor free: a budget pays only for requests that a server sees.
-// A stream that ran for long is no failure, and resumed for free.
+// allowExtra asks the budget for the pending attempt. An attempt that was not sent leaves its permit to its successor. The successor of an
+// unsent first attempt, which had none, is free: a budget pays only for requests that a server sees. So is an attempt that resumes a stream
+// that ran for long, since that is no failure.
 func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, free bool) budget.Answer {
 	switch {
 	case l.spare.held:
@@ -163,11 +163,11 @@ func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, free bool) bud
 		l.pending.permit = permit{held: true}
 		return budget.Yes
 	default:
-		answer, ended := l.set.Budget.Allow(clock.Time(at), cause)
-		if answer == budget.Yes {
+		allowed, ended := l.set.Budget.Allow(clock.Time(at), cause)
+		if allowed == budget.Yes {
 			l.pending.permit = permit{held: true, ended: ended}
 		}
-		return answer
+		return allowed
 	}
 }
 
@@ -176,8 +176,8 @@ func (l *ledger) movePending(to *held) {
 	*to, l.pending = l.pending, held{}
 }
 
-// leave tells admission how an attempt ended.
-func (l *ledger) leave(h *held, at time.Duration, e admitting.End) {
+// tellAdmission tells admission how an attempt ended, if it counts it.
+func (l *ledger) tellAdmission(h *held, at time.Duration, e admitting.End) {
 	if h.running > 0 {
 		e.Running = h.running
 		h.running = 0

@@ -63,8 +63,8 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 		m.set.MaxAttempts = 1 + d.roll(5)
 	}
 	m.set.InSequence = d.one(4)
-	m.set.Observe = d.one(8)
-	m.set.Enforced = !m.set.Observe
+	m.set.AnnounceOnly = d.one(8)
+	m.set.Enforced = !m.set.AnnounceOnly
 	m.look()
 	return m
 }
@@ -254,10 +254,16 @@ func (m *model) start() {
 func (m *model) end(n int) {
 	a := &m.attempts[n-1]
 	r, name := m.result(a)
-	if !a.heard && a.committed == "" && (r.Unsent || m.dice.one(8)) {
-		r.Foreign, r.Own, name = true, true, name+" foreign"
+	if !a.heard && a.committed == "" && r.Seen() && m.dice.one(8) {
+		r.Origin, name = decision.Unseen, name+" unseen"
+		if m.dice.one(2) {
+			r.Origin, name = decision.FromInterceptor, name+" from an interceptor"
+		}
 	}
-	m.reached = m.reached || !r.Foreign
+	if r.Err != nil && (r.Origin == decision.FromInterceptor || r.unused() && !m.dice.one(4)) { // else there was no connection
+		r.LocalError, name = true, name+" local error"
+	}
+	m.reached = m.reached || r.Seen()
 	a.running = false
 	m.running--
 	if m.running == 0 {
@@ -265,7 +271,7 @@ func (m *model) end(n int) {
 	}
 	followed := m.followed(n)
 	was := m.settled()
-	m.unsent = r.Unsent
+	m.unsent = r.Origin == decision.Unsent
 	m.event(outrun, func() Step { return m.call.Ended(n, r, m.now) }, func(step Step) {
 		m.checkEnded(n, a, &r, step, was)
 		m.ended(n, a, &r, step, followed)
@@ -285,8 +291,8 @@ func (m *model) settled() settled {
 func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was settled) {
 	told := m.told[was.told:]
 	gone := m.stopped != ""
-	hung := a.slow && r.Local && compiled.Of(m.set.Policy).Hedge == nil
-	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
+	hung := a.slow && r.ContextEnded && compiled.Of(m.set.Policy).Hedge == nil
+	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.ContextEnded
 	err := r.Err
 	switch {
 	case r.Again && r.Well:
@@ -295,19 +301,19 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 		err = errFailedReply
 	case hung:
 		err = errTimedOut
-	case lost && r.Local && !r.Foreign && (!gone || m.answer != 0):
+	case lost && r.ContextEnded && r.Seen() && (!gone || m.answer != 0):
 		err = nil
 	}
 	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
 		m.failf("5: the breaker hears %v of attempt %d; want %v", m.done, n, err)
 	}
-	if m.set.Breaker != nil && errors.Is(m.done[0], ErrLocal) != (r.Own && err != nil) {
-		m.failf("5: the breaker hears %v of attempt %d, whose error is this client's: %v", m.done, n, r.Own)
+	if m.set.Breaker != nil && errors.Is(m.done[0], ErrLocal) != (r.LocalError && err != nil) {
+		m.failf("5: the breaker hears %v of attempt %d, whose error is this client's: %v", m.done, n, r.LocalError)
 	}
-	if r.Foreign && slices.Contains(told, "-") {
+	if r.unused() && slices.Contains(told, "-") {
 		m.failf("5: an extra attempt that no server has seen costs something")
 	}
-	if fails := m.fails - was.fails; fails > 1 || hung && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
+	if fails := m.fails - was.fails; fails > 1 || hung && r.Seen() && fails != 1 || !r.Seen() && fails != 0 {
 		m.failf("5: %d failures at the end of attempt %d", fails, n)
 	}
 	in := m.now.At - a.began
@@ -316,17 +322,17 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	}
 	final := r.Err != nil && r.isAnswer(decision.Classify(m.set.Policy, &r.Outcome, m.now.Wall))
 	fast := m.fast(a, in)
-	if helped := slices.Contains(told, "+"); helped && (lost || r.Foreign || !accepts(r) && !final || !fast) {
+	if helped := slices.Contains(told, "+"); helped && (lost || !r.Seen() || !accepts(r) && !final || !fast) {
 		m.failf("5: the permit of attempt %d has helped", n)
 	}
-	if accepts(r) && !lost && !r.Foreign && n > 1 && slices.Contains(told, "-") && fast {
+	if accepts(r) && !lost && r.Seen() && n > 1 && slices.Contains(told, "-") && fast {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
-	if r.Unsent && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
+	if r.Origin == decision.Unsent && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
-	answers := accepts(r) && a.committed == "" && !r.Local || lost && r.Local && a.slow && in > 0
-	want := m.measured(a) == 1 && !r.Foreign && !a.heard && answers
+	answers := accepts(r) && a.committed == "" && !r.ContextEnded || lost && r.ContextEnded && a.slow && in > 0
+	want := m.measured(a) == 1 && r.Seen() && !a.heard && answers
 	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != in {
 		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)
 	}
@@ -354,20 +360,20 @@ func (m *model) followed(n int) bool {
 
 // ended records the effects of the end of an attempt.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
-	if r.Err != nil && !r.Local && m.answer == 0 && a.cancelled != outrun {
-		m.said, m.saidBy, m.saidUnsent = r.Err, n, r.Unsent
+	if r.Err != nil && !r.ContextEnded && m.answer == 0 && a.cancelled != outrun {
+		m.said, m.saidBy, m.saidUnsent = r.Err, n, r.Origin == decision.Unsent
 	}
-	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local
+	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.ContextEnded
 	a.failsOK = r.Again && !r.Well && r.Err == nil
 	switch {
 	case lost:
 	case accepts(r):
 		m.answer, m.last, m.lastErr = n, n, nil
 	case m.stopped != "":
-		if m.last == 0 || m.lastLocal || !r.Local {
-			m.last, m.lastErr, m.lastLocal = n, r.Err, r.Local
+		if m.last == 0 || m.lastLocal || !r.ContextEnded {
+			m.last, m.lastErr, m.lastLocal = n, r.Err, r.ContextEnded
 		}
-	case a.cancelled == replaced && r.Local:
+	case a.cancelled == replaced && r.ContextEnded:
 		m.last, m.lastErr = n, errTimedOut
 	case step.Decided != n:
 		m.failf("the failure of attempt %d leads to no decision: %+v", n, step)
@@ -384,7 +390,7 @@ func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 		m.may = false
 	}
 	if r.Resumes {
-		if r.Progress || ran >= LongRun && !r.Foreign {
+		if r.Progress || ran >= LongRun && r.Seen() {
 			m.since = 1
 		}
 		if d.Retry {
@@ -413,7 +419,12 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 			code = codes.DeadlineExceeded
 		}
 		unsent := !a.heard && a.committed == "" && m.dice.one(4)
-		return resultOf(code, func(r *Result) { r.Local, r.Unsent = true, unsent }), "cut"
+		return resultOf(code, func(r *Result) {
+			r.ContextEnded = true
+			if unsent {
+				r.Origin = decision.Unsent
+			}
+		}), "cut"
 	}
 	unavailable := func(change func(*Result)) Result { return resultOf(codes.Unavailable, change) }
 	switch m.dice.roll(24) {
@@ -423,7 +434,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 		if a.heard || a.committed != "" {
 			return Result{}, "OK"
 		}
-		return unavailable(func(r *Result) { r.Unsent = true }), "UNAV unsent"
+		return unavailable(func(r *Result) { r.Origin = decision.Unsent }), "UNAV unsent"
 	case 2, 3:
 		return resultOf(codes.Aborted, nil), "ABORTED"
 	case 4:
@@ -438,7 +449,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 10:
 		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.RetryAfter, "1") }), "UNAV retry-after=1"
 	case 11:
-		return unavailable(func(r *Result) { r.Final = true }), "UNAV final"
+		return unavailable(func(r *Result) { r.Final, r.LocalError = true, true }), "UNAV final local error"
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:

@@ -154,7 +154,7 @@ func (m *model) check(step Step, by cancelled) {
 	if m.Running() != m.running {
 		m.failf("%d attempts run, says Running; want %d", m.Running(), m.running)
 	}
-	if m.entered > 0 && (m.set.Observe || step.Send != 0 || m.committed != 0 || m.answer != 0 || m.stopped != "" || step.Over) {
+	if m.entered > 0 && (m.set.AnnounceOnly || step.Send != 0 || m.committed != 0 || m.answer != 0 || m.stopped != "" || step.Over) {
 		m.failf("6: a wait slot is held by a call that does not wait")
 	}
 	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
@@ -213,7 +213,7 @@ func (m *model) isOpen() bool {
 func (m *model) checkDecision(step Step) {
 	d := step.Decision
 	if d.Announced() {
-		if !m.set.Observe || m.announced {
+		if !m.set.AnnounceOnly || m.announced {
 			m.failf("15: %+v; one before: %v", d, m.announced)
 		}
 		m.announced = true
@@ -277,7 +277,7 @@ func (m *model) checkSend(step Step) {
 	case m.running > 1 && (m.set.InSequence || !p.Parallel()):
 		m.failf("4: %d attempts run", m.running)
 	case n == 1:
-	case m.off != "", m.set.Observe:
+	case m.off != "", m.set.AnnounceOnly:
 		m.failf("2: attempt %d is sent although nothing may be sent any more", n)
 	case m.inTime && m.now.At > m.latest():
 		m.failf("7: attempt %d is sent at %v; want %v at the latest", n, m.now.At, m.latest())
@@ -375,7 +375,7 @@ func (m *model) checkEnd() {
 	if len(m.attempts) == 0 {
 		byBreaker := e.Reason == policy.ReasonBreakerOpen && errors.Is(e.Err, errOpen)
 		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.set.Admission != nil && m.set.Enforced
-		if !byBreaker && !overloaded || e.Answer != 0 {
+		if !byBreaker && !overloaded || e.ResultOf != 0 {
 			m.failf("10: refused: %+v", e)
 		}
 		return
@@ -390,11 +390,11 @@ func (m *model) checkEnd() {
 	switch {
 	case e.Attempts != len(m.attempts), e.Waited != m.waited:
 		m.failf("10: %+v; want %d attempts, waited %v", e, len(m.attempts), m.waited)
-	case e.Answer != m.last, status.Code(e.Err) != status.Code(m.lastErr):
-		m.failf("10: answer %d, %v; want %d, %v", e.Answer, e.Err, m.last, m.lastErr)
+	case e.ResultOf != m.last, status.Code(e.Err) != status.Code(m.lastErr):
+		m.failf("10: answer %d, %v; want %d, %v", e.ResultOf, e.Err, m.last, m.lastErr)
 	}
-	if m.shown != 0 && e.Answer != m.shown {
-		m.failf("9: the answer is %d; the application has seen %d", e.Answer, m.shown)
+	if m.shown != 0 && e.ResultOf != m.shown {
+		m.failf("9: the answer is %d; the application has seen %d", e.ResultOf, m.shown)
 	}
 	switch want := m.stopped; {
 	case m.answer != 0 || want == "":
@@ -410,19 +410,19 @@ func (m *model) checkEnd() {
 	case "", policy.ReasonRetry, policy.ReasonHedge, policy.ReasonFollowed:
 		m.failf("10: a call ends with the reason %q", e.Reason)
 	case policy.ReasonSucceeded:
-		if e.Err != nil || e.Answer == 0 {
+		if e.Err != nil || e.ResultOf == 0 {
 			m.failf("10: %+v", e)
 		}
 	}
-	failed := e.Err != nil || e.Answer == 0
+	failed := e.Err != nil || e.ResultOf == 0
 	want := m.said
-	if !failed || m.saidBy == e.Answer {
+	if !failed || m.saidBy == e.ResultOf {
 		want = nil
 	}
 	if (e.Last != nil) != (want != nil) || !errors.Is(e.Last, want) {
 		m.failf("10: the last that a server said is %v; want %v", e.Last, want)
 	}
-	failsOK := e.Answer > 0 && m.attempts[e.Answer-1].failsOK
+	failsOK := e.ResultOf > 0 && m.attempts[e.ResultOf-1].failsOK
 	if e.FailsOK != failsOK {
 		m.failf("10: the answer tells a failure: %v; want %v", e.FailsOK, failsOK)
 	}

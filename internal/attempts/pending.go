@@ -62,7 +62,7 @@ const (
 func (c *Call) setSlowAt(a *attempt) {
 	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
 	slowAt := later(c.timedFrom(a), after)
-	if watched && c.set.Kind != Upload && c.attempts() < c.limit() && slowAt < c.set.Deadline {
+	if watched && c.set.Kind != Upload && c.attempts() < c.maxAttempts() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
 }
@@ -138,18 +138,17 @@ func (c *Call) setPending(d decision.Decision, now Now) {
 	c.pending = pending{state: waiting, decision: d, due: later(now.At, d.Delay)}
 }
 
-// setAsking makes d the pending attempt, which asks the budget again after d's delay, or at the end of the wait if that is earlier. It returns
-// the reason if the call does not wait for an answer: in an old outage, if the server's delay is longer than the wait, or if too many
-// calls wait.
+// setAsking makes d the pending attempt. It asks the budget again after d's delay, or at the end of the wait if that is earlier. setAsking
+// returns the reason if the call doesn't wait for an answer: in an old outage, if the server's delay is longer than the wait, or if too
+// many calls wait.
 func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
-	most := c.set.Outage.Longest
 	young := c.set.Method == nil || c.set.Method.FailsFor(now.At) <= MaxOutage
-	until := min(later(now.At, most), c.latest())
-	servers := time.Duration(0)
+	until := min(later(now.At, c.set.Outage.Longest), c.latest())
+	earliest := max(now.At+askEvery, c.floor)
 	if d.Pushback.Source != "" {
-		servers = d.Delay
+		earliest = max(earliest, later(now.At, d.Delay))
 	}
-	if most == 0 || !young || max(later(now.At, max(servers, askEvery)), c.floor) > until {
+	if !young || earliest > until {
 		return policy.ReasonFailingEverywhere
 	}
 	if !c.ledger.takeSlot(WaitAnswer) {
@@ -167,35 +166,41 @@ func (c *Call) setAsking(d decision.Decision, now Now) policy.Reason {
 // askEvery is the shortest time between two questions: jitter may draw a wait of 0.
 const askEvery = 10 * time.Millisecond
 
-// ask asks the budget for the pending attempt, whose question is due. It reports whether the attempt may be sent now. If not, it asks again
-// after another backoff, or reason says why it waits no longer.
+// ask asks the budget for the pending attempt, whose question is due, and reports whether the attempt may be sent now. If not, it sets the
+// time of the next question, after another backoff, or returns the reason why the call waits no longer.
 func (c *Call) ask(now Now) (allowed bool, reason policy.Reason) {
 	q := &c.pending.asking
 	if q.cause == 0 {
 		return true, ""
 	}
 	free := q.cause == budget.CauseReconnected
-	answer := c.ledger.allowExtra(now.At, q.cause, false)
+	permission := c.ledger.allowExtra(now.At, q.cause, false)
 	switch {
-	case answer == budget.Yes:
+	case permission == budget.Yes:
 		return true, ""
-	case answer == budget.No && free:
+	case permission == budget.No && free:
 		c.ledger.pending.permit = permit{held: true}
 		return true, ""
-	case answer == budget.No:
+	case permission == budget.No:
 		return false, policy.ReasonBudgetExhausted
 	case now.At >= q.until:
 		return false, policy.ReasonFailingEverywhere
 	}
 	c.setNextQuestion(now)
-	if c.pending.due > c.latest() {
+	if c.pending.due > c.latest() { // as for any backoff that ends too late
 		return false, policy.ReasonFailingEverywhere
 	}
 	c.pending.due = min(c.pending.due, q.until)
-	if !c.ledger.takeSlot(WaitAnswer) {
-		return false, policy.ReasonTooManyWaiting
-	}
 	return false, ""
+}
+
+// takeWaitSlot takes a wait slot for the pending attempt, which isn't due, or moves the one that it has to its present wait. It returns the
+// reason if there is none.
+func (c *Call) takeWaitSlot() policy.Reason {
+	if !c.ledger.takeSlot(c.waitsFor()) {
+		return policy.ReasonTooManyWaiting
+	}
+	return ""
 }
 
 // waitsFor returns what the pending attempt waits for, which isn't due.
@@ -208,6 +213,14 @@ func (c *Call) waitsFor() Wait {
 	default:
 		return WaitBackoff
 	}
+}
+
+// Waiting returns what the call waits for while no attempt runs.
+func (c *Call) Waiting() Wait {
+	if c.pending.state == nothing || len(c.running) > 0 {
+		return NoWait
+	}
+	return c.waitsFor()
 }
 
 // setNextQuestion sets the time at which the pending attempt asks the budget again.
@@ -243,11 +256,10 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 	p.due = max(p.due, c.floor)
 	if p.state == disconnected || now.At < p.due {
 		s.Waiting, s.Wait, s.Unconnected = true, p.due-now.At, p.state == disconnected && now.At >= c.connect
-		reason := decision.Refusal(&s)
-		if reason == "" && !c.ledger.takeSlot(c.waitsFor()) {
-			reason = policy.ReasonTooManyWaiting
+		if reason := decision.Refusal(&s); reason != "" {
+			return reason
 		}
-		return reason
+		return c.takeWaitSlot()
 	}
 	old := c.toReplace()
 	if old != nil {
@@ -262,8 +274,12 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 		step.Cancel = append(step.Cancel, old.number)
 		return ""
 	}
-	if allowed, reason := c.ask(now); !allowed {
+	allowed, reason := c.ask(now)
+	switch {
+	case reason != "":
 		return reason
+	case !allowed:
+		return c.takeWaitSlot()
 	}
 	if reason, _ := c.ledger.allow(c.used.sent+1, now.At, c.timeLeft(now.At)); reason != "" {
 		return reason
@@ -327,8 +343,8 @@ func (c *Call) lookAtChannel(now Now) {
 	}
 }
 
-// reconnected lets the pending attempt go on after one backoff. If no attempt has left this client, nobody has paid for it. It costs nothing,
-// but asks the budget, which lets calls return one after the other.
+// reconnected makes the pending attempt wait for one more backoff. If no attempt of the call has left this client, its permit is free. Then
+// it asks the budget all the same, which lets calls return one after the other.
 func (c *Call) reconnected(now Now) {
 	p := &c.pending
 	p.state = waiting
@@ -339,7 +355,7 @@ func (c *Call) reconnected(now Now) {
 	}
 	delay := decision.BackoffOf(c.set.Policy).Delay(0, 0, now.Chance)
 	if latest := c.latest(); latest != Never {
-		delay = min(delay, max(latest-now.At, 0)/2) // the attempt needs time, too
+		delay = min(delay, max(latest-now.At, 0)/2) // the rest is for the attempt
 	}
 	p.due = max(p.due, later(now.At, delay))
 }

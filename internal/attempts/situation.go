@@ -23,13 +23,13 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool,
 	}
 	s.Gate, s.Evidence = c.closedGate(now.At), c.evidence()
 	d := decision.Decide(&s)
-	announce := d.Retry && c.set.Observe
+	announce := d.Retry && c.set.AnnounceOnly
 	switch {
 	case announce:
 		c.used.announced = true
 		d.Retry = false
 	case d.Retry:
-		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Unsent, long, now); reason != "" {
+		if reason := c.takeRoom(d, c.causeOf(n, is, s.Evidence), is.Origin == decision.Unsent, long, now); reason != "" {
 			d = d.Refused(reason)
 		}
 		d.ForAnswer = c.pending.asking.cause == budget.CauseWaited
@@ -47,7 +47,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed, long bool,
 // situation returns what a decision, or a refusal, depends on, but for what its caller adds.
 func (c *Call) situation(now Now) decision.Situation {
 	return decision.Situation{
-		Policy: c.set.Policy, Attempts: c.attempts(), Limit: c.limit(), Committed: c.commit.why, Stopped: c.used.stopped,
+		Policy: c.set.Policy, Attempts: c.attempts(), MaxAttempts: c.maxAttempts(), Committed: c.commit.why, Stopped: c.used.stopped,
 		Safe: c.set.Safe, InRetry: c.set.InRetry, InSequence: c.set.InSequence, Backoff: c.used.backoff,
 		Off: now.Off, Left: c.timeLeft(now.At), Chance: now.Chance,
 	}
@@ -105,9 +105,9 @@ func (c *Call) limitsOf(n int) evidence.Limits {
 	return evidence.LimitsOf(c.ownTimeout(), c.timeLeft(from))
 }
 
-// takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit, unless it is free, after
-// an attempt that was not sent or a stream that ran for long. It takes both, and makes the attempt the pending one, or takes nothing and
-// returns the reason. If the budget says Later, the attempt waits without a permit.
+// takeRoom takes what the next attempt needs, after all other checks have allowed it: a wait slot, if it waits, and the budget's permit.
+// The permit is free after an attempt that was not sent, and after a stream that ran for long. takeRoom makes the attempt the pending one,
+// or takes nothing and returns the reason. If the budget says Later, the attempt waits without a permit.
 func (c *Call) takeRoom(d decision.Decision, cause budget.Cause, unsent, long bool, now Now) policy.Reason {
 	if d.Delay > 0 && !c.ledger.takeSlot(WaitBackoff) {
 		return policy.ReasonTooManyWaiting

@@ -38,7 +38,7 @@ func (c *Call) conclude(now *Now) {
 	}
 	c.state = over
 	c.end = End{
-		Reason: c.ending.reason, Refusal: refusal, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
+		Reason: c.ending.reason, Refusal: refusal, ResultOf: c.ending.result.attempt, Err: c.ending.result.err,
 		Attempts: c.used.sent, Hedges: c.used.hedges,
 		WouldRefuse: c.ledger.would, Slow: c.ending.slow, Answers: c.ending.answers,
 	}
@@ -49,9 +49,9 @@ func (c *Call) conclude(now *Now) {
 	c.end.Waited, c.end.ForAnswer = c.gap.total, c.used.forAnswer
 	c.end.Pushback = max(c.floor-at, 0)
 	c.end.Forbidden = c.ending.forbidden
-	c.end.FailsOK = c.ending.answer.failsOK
-	failed := c.end.Err != nil || c.end.Answer == 0
-	if failed && c.ending.lastServerError.attempt != c.end.Answer {
+	c.end.FailsOK = c.ending.result.failsOK
+	failed := c.end.Err != nil || c.end.ResultOf == 0
+	if failed && c.ending.lastServerError.attempt != c.end.ResultOf {
 		c.end.Last = c.ending.lastServerError.err
 	}
 	if !c.ending.reached {
@@ -68,8 +68,8 @@ func (c *Call) conclude(now *Now) {
 // would choose between two codes: whether the wait for a connection has ended by then, or an attempt was sent and waited in gRPC.
 func (c *Call) endUnconnected() {
 	last := c.ending.lastServerError
-	answered := c.ending.answer.attempt != 0 && !c.ending.answer.local
+	answered := c.ending.result.attempt != 0 && !c.ending.result.contextEnded
 	if c.ending.reason == policy.ReasonDeadlineExceeded && !c.ending.reached && last.unsent && !answered {
-		c.ending.answer, c.ending.reason = last, policy.ReasonNotConnected
+		c.ending.result, c.ending.reason = last, policy.ReasonNotConnected
 	}
 }

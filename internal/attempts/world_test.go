@@ -338,15 +338,15 @@ func result(words []string) Result {
 		r.Status = status.New(code, "")
 		r.Err = r.Status.Err()
 	}
-	r.Local = words[0] == "cut"
+	r.ContextEnded = words[0] == "cut"
 	for _, w := range words[1:] {
 		switch key, value, _ := strings.Cut(w, "="); key {
 		case "final":
 			r.Final = true
 		case "unsent":
-			r.Unsent, r.Foreign = true, true // as the driver says
-		case "foreign":
-			r.Foreign = true
+			r.Origin = decision.Unsent
+		case "unseen":
+			r.Origin = decision.Unseen
 		case "again":
 			r.Again = true
 		case "notyet":
@@ -401,7 +401,7 @@ func (p *play) print(s Step, first string) string {
 			reason += " (" + string(e.Commit) + ")"
 		}
 		add("over %s", reason)
-		add("= %d", e.Answer)
+		add("= %d", e.ResultOf)
 		if e.Last != nil {
 			add("last %v", status.Code(e.Last))
 		}
@@ -462,7 +462,7 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "upload":
 			pl.set.Kind = Upload
 		case "observe":
-			pl.set.Observe = true
+			pl.set.AnnounceOnly = true
 		case "later":
 			pl.later = number(value)
 		case "max":

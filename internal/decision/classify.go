@@ -52,7 +52,7 @@ func (is *Class) listed() bool {
 // it counts when it is abandoned.
 func (is *Class) Fails() bool {
 	failed := is.FailsOK() || is.Status.Code() != codes.OK && !is.Well
-	return failed && !is.TimedOut && !is.Final && !is.Foreign && (is.listed() || is.Pushback.Stop)
+	return failed && !is.TimedOut && !is.Final && is.Seen() && (is.listed() || is.Pushback.Stop)
 }
 
 // settings returns the settings for the code: its own, and the policy's where it has none.

@@ -5,7 +5,7 @@
 //
 // [Classify] finds what an attempt's [Outcome] means for a policy. The engine then puts everything that matters into one
 // [Situation], and [Decide] answers it: whether and when another attempt follows. Each refusal has a
-// [policy.Reason]. [Refusal] reads the same value again while the attempt waits. Both are pure: they ask nobody, take nothing and start
+// [policy.Reason]. [Refusal] reads the same value again while the attempt waits. Both are pure: they call nothing, take nothing and start
 // nothing, so that the interceptor, explanations and simulations run the same code.
 package decision
 
@@ -28,8 +28,7 @@ type Outcome struct {
 	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
-	Unsent   bool // the attempt provably never left this client
-	Foreign  bool // no server is known to have seen it: an inner interceptor has made the result, or gRPC, before it had a stream
+	Origin   Origin
 	Final    bool // no other attempt can succeed: the caller is gone, a message is too large
 	Resumes  bool // the next attempt resumes a stream that was cut
 
@@ -38,6 +37,21 @@ type Outcome struct {
 	Well  bool          // with Again: the server is well, and says "not yet"
 	Delay time.Duration // before another attempt, as if the server had asked for it; 0: the server's own, if any
 }
+
+// Origin says what has made the result of an attempt. So it says whether a server has seen the attempt, and whether the attempt costs
+// anything.
+type Origin uint8
+
+// The origins. An attempt of the last two costs nothing.
+const (
+	FromServer      Origin = iota // gRPC had a stream: a server has seen the attempt, or may have
+	FromInterceptor               // an inner interceptor has answered by itself, perhaps with another server's help
+	Unseen                        // no server is known to have seen it: gRPC had no stream, or an inner interceptor waited until the context was over
+	Unsent                        // it provably never left this client: gRPC had no stream, said UNAVAILABLE, and can't have retried it by itself
+)
+
+// Seen reports whether a server has seen the attempt, or may have.
+func (o *Outcome) Seen() bool { return o.Origin == FromServer }
 
 // FailsOK reports whether a server has failed with the status OK: a classifier has found the failure in the reply.
 func (o *Outcome) FailsOK() bool { return o.Again && !o.Well && o.Status.Code() == codes.OK }
@@ -49,15 +63,15 @@ type Situation struct {
 	Class  // of the attempt's outcome; zero for Refusal
 
 	// The call.
-	Attempts   int    // sent since the start, or since a resumed stream last received a message
-	Limit      int    // of attempts, including the first
-	Committed  Commit // why the application holds on to the attempt; CommitNone if it does not
-	Stopped    bool   // the server has forbidden further attempts
-	Safe       bool   // the method is idempotent
-	Followed   bool   // a later attempt than the one that has ended still runs
-	InRetry    bool   // the call is part of an inbound call that is itself a retry
-	InSequence bool   // attempts never run in parallel
-	Backoff    Backoff
+	Attempts    int    // sent since the start, or since a resumed stream last received a message
+	MaxAttempts int    // of attempts, including the first
+	Committed   Commit // why the application holds on to the attempt; CommitNone if it does not
+	Stopped     bool   // the server has forbidden further attempts
+	Safe        bool   // the method is idempotent
+	Followed    bool   // a later attempt than the one that has ended still runs
+	InRetry     bool   // the call is part of an inbound call that is itself a retry
+	InSequence  bool   // attempts never run in parallel
+	Backoff     Backoff
 
 	// What others say now. They are looked at, and nothing is taken.
 	Off      policy.Reason     // why nothing may be sent, whatever the policy: ReasonClosed or ReasonModeOff; "": it may
@@ -74,7 +88,7 @@ type Situation struct {
 	Unconnected bool          // it has waited for a connection as long as it may
 }
 
-// inPlace reports whether the next attempt is sent in place of a slow one, and not beside it.
+// inPlace reports whether the next attempt is sent in place of a slow one, and not in parallel with it.
 func (s *Situation) inPlace() bool { return s.InSequence || !s.Policy.Parallel() }
 
 // NoDeadline is the time left of a call without a deadline.
@@ -114,11 +128,11 @@ func Decide(s *Situation) Decision {
 		return no(policy.ReasonNonRetryable)
 	case s.Committed != CommitNone:
 		return Decision{Reason: policy.ReasonCommitted, Commit: s.Committed, Pushback: s.Pushback}
-	case s.Attempts >= min(s.Limit, most):
+	case s.Attempts >= min(s.MaxAttempts, most):
 		return no(policy.ReasonAttemptsExhausted)
 	case s.Stopped, Forbids(p, s.Pushback):
 		return no(policy.ReasonPushbackStop)
-	case !s.Safe && !s.Unsent:
+	case !s.Safe && s.Origin != Unsent:
 		return no(policy.ReasonNotIdempotent)
 	case s.Followed:
 		return no(policy.ReasonFollowed)
@@ -128,7 +142,7 @@ func Decide(s *Situation) Decision {
 		return no(s.Off)
 	case s.Gate != "":
 		return no(s.Gate)
-	case s.Evidence.AlwaysSlow() && !s.Unsent:
+	case s.Evidence.AlwaysSlow() && s.Origin != Unsent:
 		return no(policy.ReasonSlowEverywhere)
 	case s.TimedOut && (s.Evidence.OftenSlow() || s.Evidence.Few() && !s.inPlace()):
 		return no(policy.ReasonNotProvenFast)

@@ -51,7 +51,7 @@ func pushed(code codes.Code, values ...string) decision.Outcome {
 // first is the situation after the first attempt of a call that may be retried, with all that it needs.
 func first(p *policy.Policy, out decision.Outcome) decision.Situation {
 	return decision.Situation{
-		Policy: p, Class: decision.Classify(p, &out, noon), Attempts: 1, Limit: p.MaxAttempts(), Safe: true,
+		Policy: p, Class: decision.Classify(p, &out, noon), Attempts: 1, MaxAttempts: p.MaxAttempts(), Safe: true,
 		Evidence: evidence.Evidence{Known: 10}, Left: decision.NoDeadline,
 	}
 }
@@ -113,8 +113,8 @@ func TestDecide(t *testing.T) {
 
 		{"3 one attempt left", func(s *row) { s.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1},
 		{"3 no attempt left", func(s *row) { s.Attempts = 4 }, policy.ReasonAttemptsExhausted, 0, 1},
-		{"3 the Retrier's cap", func(s *row) { s.Attempts, s.Limit = 2, 2 }, policy.ReasonAttemptsExhausted, 0, 1},
-		{"3 the Retrier's cap is no promise", func(s *row) { s.Attempts, s.Limit = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 the Retrier's cap", func(s *row) { s.Attempts, s.MaxAttempts = 2, 2 }, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 the Retrier's cap is no promise", func(s *row) { s.Attempts, s.MaxAttempts = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1},
 		{"3 fewer attempts after some codes", func(s *row) {
 			s.Attempts = 2
 			s.spec = func(r *spec.Retry) {
@@ -124,7 +124,7 @@ func TestDecide(t *testing.T) {
 		{"3 before 4", func(s *row) { s.Attempts = 4; s.Safe = false }, policy.ReasonAttemptsExhausted, 0, 1},
 
 		{"4 not declared safe", func(s *row) { s.Safe = false }, policy.ReasonNotIdempotent, 0, 1},
-		{"4 not declared safe, but never left the client", func(s *row) { s.Safe = false; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1},
+		{"4 not declared safe, but never left the client", func(s *row) { s.Safe = false; s.out.Origin = decision.Unsent }, policy.ReasonRetry, 100 * ms, 0},
 		{"a stop comes before the question of safety", func(s *row) { s.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1},
 
 		{"5 the server forbids it", func(s *row) { s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1},
@@ -135,7 +135,7 @@ func TestDecide(t *testing.T) {
 		{"5 a longer one ends the call", func(s *row) { s.out = pushed(codes.Unavailable, "300001") }, policy.ReasonPushbackStop, 0, 1},
 		{"5 a delay does not make a code retryable", func(s *row) { s.out = pushed(codes.NotFound, "5") }, policy.ReasonNonRetryable, 0, 0},
 		{"5 a stop counts as a failure after any code", func(s *row) { s.out = pushed(codes.NotFound, "-1") }, policy.ReasonNonRetryable, 0, 1},
-		{"5 no server has seen the attempt, so its failure does not count", func(s *row) { s.out.Foreign = true }, policy.ReasonRetry, 100 * ms, 0},
+		{"5 no server has seen the attempt, so its failure does not count", func(s *row) { s.out.Origin = decision.Unseen }, policy.ReasonRetry, 100 * ms, 0},
 		{"5 the server has forbidden it before", func(s *row) { s.Stopped = true }, policy.ReasonPushbackStop, 0, 1},
 		{"5 before 9", func(s *row) { s.out = pushed(codes.Unavailable, "-1"); s.Left = 0 }, policy.ReasonPushbackStop, 0, 1},
 
@@ -155,7 +155,7 @@ func TestDecide(t *testing.T) {
 
 		{"8 a failure while all answers are slow", func(s *row) { s.Evidence = slowEverywhere }, policy.ReasonSlowEverywhere, 0, 1},
 		{"8 a slow attempt while all answers are slow", func(s *row) { slow(s); s.Evidence = slowEverywhere }, policy.ReasonSlowEverywhere, 0, 0},
-		{"8 an attempt that was not sent while all answers are slow", func(s *row) { s.Evidence = slowEverywhere; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1},
+		{"8 an attempt that was not sent while all answers are slow", func(s *row) { s.Evidence = slowEverywhere; s.out.Origin = decision.Unsent }, policy.ReasonRetry, 100 * ms, 0},
 		{"8 a slow attempt while the answers are fast", slow, policy.ReasonRetry, 100 * ms, 0},
 		{"8 a slow attempt while some answers are slow", func(s *row) { slow(s); s.Evidence.Slow = 3 }, policy.ReasonNotProvenFast, 0, 0},
 		{"8 a failure while some answers are slow", func(s *row) { s.Evidence.Slow = 3 }, policy.ReasonRetry, 100 * ms, 1},
@@ -362,7 +362,7 @@ func ExampleDecide() {
 	}
 	out := decision.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
 	s := decision.Situation{
-		Policy: p, Class: decision.Classify(p, &out, time.Now()), Limit: p.MaxAttempts(), Safe: true,
+		Policy: p, Class: decision.Classify(p, &out, time.Now()), MaxAttempts: p.MaxAttempts(), Safe: true,
 		Left: decision.NoDeadline, Chance: 0.5,
 	}
 	for d := (decision.Decision{Retry: true}); d.Retry; {

@@ -40,9 +40,8 @@ func (p Pushback) After(r float64) time.Duration {
 	return p.Delay + min(spread, math.MaxInt64-p.Delay)
 }
 
-// ReadPushback returns the pushback of an attempt, which counts in its trailer alone: what a server or proxy sends instead of a response is
-// a trailer for gRPC, too. Only grpc-retry-pushback-ms can stop a call: an invalid RetryInfo or
-// retry-after is ignored.
+// ReadPushback returns the pushback of an attempt. Only the trailer counts, which has everything that a server or proxy sends instead of a
+// response. Only grpc-retry-pushback-ms can stop a call: an invalid RetryInfo or retry-after is ignored.
 func ReadPushback(st *status.Status, trailer metadata.MD, now time.Time) Pushback {
 	if values := trailer[PushbackTrailer]; len(values) > 0 {
 		if len(values) == 1 {

@@ -237,7 +237,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
 		Outage: attempts.OutageWait{Longest: a.Policy.MaxConnectionWait(), ByGRPC: a.waitsInGRPC()},
-		Budget: budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+		Budget: budget.Unlimited, Slots: slots{}, InSequence: a.Alone, AnnounceOnly: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if a.Alone {
 		s.Kind = attempts.Upload
@@ -256,7 +256,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 func (a *Answer) failure() attempts.Result {
 	if a.Down {
 		r := result(status.New(codes.Unavailable, "no connection"), false)
-		r.Unsent, r.Foreign = true, true
+		r.Origin = decision.Unsent
 		return r
 	}
 	r := result(status.New(a.Code, ""), false)
@@ -266,8 +266,8 @@ func (a *Answer) failure() attempts.Result {
 	return r
 }
 
-func result(s *status.Status, local bool) attempts.Result {
-	return attempts.Result{Outcome: decision.Outcome{Status: s}, Err: s.Err(), Local: local}
+func result(s *status.Status, contextEnded bool) attempts.Result {
+	return attempts.Result{Outcome: decision.Outcome{Status: s}, Err: s.Err(), ContextEnded: contextEnded}
 }
 
 // empty is a budget that allows nothing.

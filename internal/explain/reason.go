@@ -195,7 +195,8 @@ func Meanings() []Meaning {
 			Short:  "the caller's deadline has passed",
 			Means: "The caller's deadline, or the policy's `timeout`, has passed. In a chain, the code is often `CANCELLED`: the caller's " +
 				"cancellation arrives just before the deadline.",
-			LookAt:    "The attempts in the log, and their errors.",
+			LookAt: "`waitedFor` in the log, or `Error.WaitedFor`: a `response`, a `connection`, a free `stream` (the server's MAX_CONCURRENT_STREAMS), " +
+				"the `backoff`, or an `answer` to another call while all fail. Then the attempts, and their errors.",
 			Change:    stopIt + "Set [`perAttemptTimeout`](timeouts.md), which asks another server while there is time.",
 			CallAgain: "Yes, with a new deadline, if a second effect is harmless.",
 			DoNot:     "Give a service a longer deadline than its callers have.",

@@ -127,7 +127,7 @@ func (c *call) endAttempt(a *attempt, ans *answer) {
 	c.link.limiter.leave(a)
 	i := slices.Index(c.running, a)
 	c.running = slices.Delete(c.running, i, i+1)
-	r := attempts.Result{Err: ans.err, Local: ans.local}
+	r := attempts.Result{Err: ans.err, ContextEnded: ans.local}
 	r.Status, r.Trailer = ans.status, ans.trailer
 	c.do(c.engine.Ended(a.number, r, c.now()))
 }
@@ -152,7 +152,7 @@ func (c *call) stopCall(reason policy.Reason, why *answer) {
 func (c *call) finishCall() {
 	l, parent, end := c.link, c.parent, *c.engine.End()
 	st := status.Convert(end.Err)
-	if end.Answer == 0 && c.stopped != nil {
+	if end.ResultOf == 0 && c.stopped != nil {
 		st = c.stopped.status
 	}
 	l.endCall(c, &end, st.Code() == codes.OK)

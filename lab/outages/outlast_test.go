@@ -49,7 +49,7 @@ func outlasts(t *testing.T, one testing.TB, s scene, processes ...int) {
 			least = success
 		}
 		if s.rate < 5*float64(n) {
-			least = success - 4 // a process of two calls a second has spent two attempts of each before it knows
+			least = min(least, success-4) // a process of two calls a second has spent two attempts of each before it knows
 		}
 		if n > 1 {
 			most = extra * 3 / 4

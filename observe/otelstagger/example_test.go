@@ -55,25 +55,25 @@ func pageWithoutDialOptions(target string, creds credentials.TransportCredential
 var _ = []any{packageComment, pageTraces, pageWithoutDialOptions}
 
 func ExampleWithMetrics() {
-	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider()), otelstagger.WithTraces(tracenoop.NewTracerProvider()))
+	_, err := interceptor.Default(interceptor.DefaultPolicy{}, otelstagger.WithMetrics(noop.NewMeterProvider()), otelstagger.WithTraces(tracenoop.NewTracerProvider()))
 	fmt.Println(err)
 	// Output: <nil>
 }
 
 func ExampleWithTraces() {
-	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithTraces(tracenoop.NewTracerProvider()))
+	_, err := interceptor.Default(interceptor.DefaultPolicy{}, otelstagger.WithTraces(tracenoop.NewTracerProvider()))
 	fmt.Println(err)
 	// Output: <nil>
 }
 
 func ExampleBackends() {
-	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider(), otelstagger.Backends()))
+	_, err := interceptor.Default(interceptor.DefaultPolicy{}, otelstagger.WithMetrics(noop.NewMeterProvider(), otelstagger.Backends()))
 	fmt.Println(err)
 	// Output: <nil>
 }
 
 func ExampleWithMetrics_options() {
-	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider(),
+	_, err := interceptor.Default(interceptor.DefaultPolicy{}, otelstagger.WithMetrics(noop.NewMeterProvider(),
 		otelstagger.Backends(), // a series for each backend
 		otelstagger.Methods(func(method string) bool { return strings.HasPrefix(method, "acme.") }), // others are "other"
 		otelstagger.Target(func(target string) string { return strings.TrimPrefix(target, "dns:///") }),

@@ -10,24 +10,24 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// limits are the settings of a policy that gRPC itself carries out.
-type limits struct {
+// grpcSettings are the settings of a policy that gRPC itself carries out.
+type grpcSettings struct {
 	waits         *bool // nil: the policy says nothing, as below
 	send, receive *int
 
 	options []grpc.CallOption // for a call whose caller gives no option for any of them
 }
 
-func limitsOf(p *policy.Policy) limits {
-	s := compiled.Of(p)
-	l := limits{waits: s.WaitForReady, send: s.MaxRequestMessageBytes, receive: s.MaxResponseMessageBytes}
-	l.options = l.optionsBeside(nil)
-	return l
+func grpcSettingsOf(p *policy.Policy) grpcSettings {
+	of := compiled.Of(p)
+	s := grpcSettings{waits: of.WaitForReady, send: of.MaxRequestMessageBytes, receive: of.MaxResponseMessageBytes}
+	s.options = s.optionsBeside(nil)
+	return s
 }
 
-// optionsBeside returns the limits as options for a call with the caller's options, unless those are as strict.
-func (l *limits) optionsBeside(caller []grpc.CallOption) (opts []grpc.CallOption) {
-	waits, send, receive := l.waits, l.send, l.receive
+// optionsBeside returns the settings as options for a call with the caller's options, but for those where the caller's are as strict.
+func (s *grpcSettings) optionsBeside(caller []grpc.CallOption) (opts []grpc.CallOption) {
+	waits, send, receive := s.waits, s.send, s.receive
 	for _, o := range caller {
 		switch o := o.(type) {
 		case grpc.FailFastCallOption:
@@ -50,7 +50,7 @@ func (l *limits) optionsBeside(caller []grpc.CallOption) (opts []grpc.CallOption
 	return opts
 }
 
-// stricter returns a policy's limit, or nil if the caller's is as strict.
+// stricter returns a policy's size limit, or nil if the caller's is as strict.
 func stricter(policys *int, callers int) *int {
 	if policys == nil || *policys >= callers {
 		return nil
