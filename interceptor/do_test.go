@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +144,69 @@ func TestDo_ServerDelay(t *testing.T) {
 			t.Errorf("the second attempt after %v, %v; want 2s and its jitter", second, err)
 		}
 	})
+}
+
+// inMemory calls its handler as the transport of an HTTP client.
+type inMemory struct{ http.Handler }
+
+func (h inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result(), r.Context().Err()
+}
+
+// The HTTP client of ExampleRetrier_Do waits as long as the Retry-After header says. The end of a context isn't a failure of the server: the
+// call keeps its code, and after an attempt's own timeout the next attempt follows.
+func TestDo_HTTP(t *testing.T) {
+	const ms = time.Millisecond
+	busy := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for name, row := range map[string]struct {
+		first  http.HandlerFunc
+		cancel time.Duration // of the call, if not 0
+		retry  policy.RetryPolicy
+		runs   int
+		took   time.Duration
+		code   codes.Code
+		reason policy.Reason
+	}{
+		"Retry-After":    {first: busy, runs: 2, took: 1500 * ms, code: codes.OK}, // the jitter is half a second
+		"the deadline":   {first: hang, runs: 1, took: 10 * time.Second, code: codes.DeadlineExceeded, reason: policy.ReasonDeadlineExceeded},
+		"the caller":     {first: hang, cancel: 300 * ms, runs: 1, took: 300 * ms, code: codes.Canceled, reason: policy.ReasonCancelled},
+		"an own timeout": {first: hang, retry: policy.RetryPolicy{PerAttemptTimeout: 200 * ms, OnAttemptTimeout: "RETRY"}, runs: 2, took: 250 * ms, code: codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				runs := 0
+				client := &http.Client{Transport: inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					runs++
+					if runs == 1 {
+						row.first(w, r)
+					}
+				})}}
+				ctx := limited(t)
+				if row.cancel > 0 {
+					var cancel func()
+					ctx, cancel = context.WithCancel(ctx)
+					time.AfterFunc(row.cancel, cancel)
+				}
+				began := time.Now()
+				err := doer(t, row.retry).Do(ctx, getStock, func(ctx context.Context) error { return request(ctx, client, "http://stock") },
+					interceptor.StatusOf(statusOfHTTP))
+				var reason policy.Reason
+				if e, ok := errors.AsType[*interceptor.Error](err); ok {
+					reason = e.Reason
+				}
+				if status.Code(err) != row.code || reason != row.reason || runs != row.runs || time.Since(began) != row.took {
+					t.Errorf("%v (%s) after %v and %d runs; want %v, %s, %v, %d", err, reason, time.Since(began), runs, row.code, row.reason, row.took, row.runs)
+				}
+			})
+		})
+	}
 }
 
 // proven makes quick calls, after which an attempt may follow a slow one.

@@ -29,10 +29,13 @@ type responseError struct {
 
 func (e *responseError) Error() string { return "HTTP " + strconv.Itoa(e.code) }
 
-// statusOfHTTP says which errors of an HTTP client the policy may retry: 503 and 429, and connections that fail.
+// statusOfHTTP says which errors of an HTTP client the policy may retry: 503 and 429, and connections that fail. The end of the call's or the
+// attempt's context is neither.
 func statusOfHTTP(err error) *status.Status {
 	response, ok := errors.AsType[*responseError](err)
 	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err)
 	case !ok:
 		return status.New(codes.Unavailable, err.Error())
 	case response.code != http.StatusServiceUnavailable && response.code != http.StatusTooManyRequests:
@@ -50,7 +53,7 @@ func statusOfHTTP(err error) *status.Status {
 }
 
 // request sends one HTTP request.
-func request(ctx context.Context, url string) error {
+func request(ctx context.Context, client *http.Client, url string) error {
 	sent, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
@@ -62,7 +65,7 @@ func request(ctx context.Context, url string) error {
 			sent.Header.Set("Idempotency-Key", key)
 		}
 	}
-	response, err := http.DefaultClient.Do(sent)
+	response, err := client.Do(sent)
 	if err != nil {
 		return err
 	}
@@ -74,13 +77,18 @@ func request(ctx context.Context, url string) error {
 	return nil
 }
 
-// An HTTP request under a policy. The server fails twice with 503; with a Retry-After header, it would choose the delay.
+// An HTTP request under a policy. The server refuses the first attempt, and asks for the next one in a second.
 func ExampleRetrier_Do() {
+	var refused time.Time
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("attempt", r.Header.Get("X-Attempt"))
-		if r.Header.Get("X-Attempt") != "3" {
+		if refused.IsZero() {
+			refused = time.Now()
+			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
+			return
 		}
+		fmt.Println("a second later:", time.Since(refused) >= time.Second)
 	}))
 	defer server.Close()
 
@@ -92,12 +100,12 @@ func ExampleRetrier_Do() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err = retrier.Do(ctx, getStock, func(ctx context.Context) error { return request(ctx, server.URL) },
+	err = retrier.Do(ctx, getStock, func(ctx context.Context) error { return request(ctx, server.Client(), server.URL) },
 		interceptor.StatusOf(statusOfHTTP), interceptor.Target("stock"))
 	fmt.Println(err)
 	// Output:
 	// attempt 1
 	// attempt 2
-	// attempt 3
+	// a second later: true
 	// <nil>
 }

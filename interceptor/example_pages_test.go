@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"log/slog"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -42,7 +44,8 @@ func pageDial(ctx context.Context, target string, creds credentials.TransportCre
 }
 
 func pageReadme(target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	retrier, err := interceptor.Default(interceptor.DefaultPolicy{Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}})
+	retrier, err := interceptor.Default(interceptor.DefaultPolicy{Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}},
+		interceptor.WithObserver(observe.Slog(slog.Default()))) // logs retries
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // Config is a policy file as a Go value, for [New]. Its fields are named as the file's keys, with a capital letter, and mean the same:
-// proto/stagger/policy/v1/README.md describes each key. A field that is zero is left out of the file, so it has the key's default.
+// proto/stagger/policy/v1/README.md describes each key. A field that is zero is left out of the file, so it has the key's default. Keys for which zero means
+// something else than the default are pointers: new(0.0) is zero, and nil the default.
 //
 // A file can say a few things that a Config can't: loadBalancingPolicy, healthCheckConfig and connectionScaling at its top, and
 // perAttemptRecvTimeout, for which a Config has PerAttemptTimeout and OnAttemptTimeout.
@@ -129,13 +130,21 @@ type HedgingQuantile struct {
 	Max      time.Duration
 }
 
-// Budget is a budget that policies can name. It has one of Bucket and Throttle, in which all fields count, even zeros: begin with
-// [budget.Default].
+// Budget is a budget that policies can name. It has one of Bucket and Throttle.
 type Budget struct {
 	Name     string
 	Scope    string // "TARGET", "SERVICE" or "PROCESS"
-	Bucket   *budget.BucketConfig
+	Bucket   *Bucket
 	Throttle *budget.ThrottleConfig
+}
+
+// Bucket has the settings of a bucket, as [budget.BucketConfig] describes them. The zero value is [budget.Default].
+type Bucket struct {
+	Size       *float64 // nil is 4
+	PerSuccess *float64 // nil is 0.1; with 0 successes add nothing
+	SlowCost   float64  // 0 is 4
+	Refund     *float64 // nil is 2; with 0 nothing is refunded
+	RefundSize *float64 // nil is 24; with 0 refunds fill no more than Size
 }
 
 // newSource is the source of the sets of New.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/backoff"
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
@@ -59,7 +60,7 @@ func compareFields(t *testing.T, message protoreflect.MessageDescriptor, of refl
 // full has a value in each field.
 func full() policy.Config {
 	const limit = 4096
-	zero := budget.BucketConfig{SlowCost: 1}
+	zero := policy.Bucket{Size: new(0.0), PerSuccess: new(0.0), SlowCost: 1, Refund: new(0.0), RefundSize: new(0.0)}
 	return policy.Config{
 		MethodConfig: []policy.MethodConfig{
 			{
@@ -101,7 +102,7 @@ func full() policy.Config {
 	}
 }
 
-// A set's text, parsed again, is the same set. Zeros of a budget are written, because they count.
+// A set's text, parsed again, is the same set. Zeros behind pointers are written, because they aren't the default.
 func TestNew_Text(t *testing.T) {
 	t.Parallel()
 	set := testkit.Must(policy.New(full()))(t)
@@ -119,6 +120,29 @@ func TestNew_Text(t *testing.T) {
 	}
 	if p := set.Lookup("/a.Default/X"); p.MaxAttempts() != 3 {
 		t.Errorf("%d attempts by default; want 3", p.MaxAttempts())
+	}
+}
+
+// A bucket has the file's default in each field that isn't set.
+func TestNew_Bucket(t *testing.T) {
+	t.Parallel()
+	slow := budget.Default()
+	slow.Size, slow.SlowCost = 10, 3
+	for _, row := range []struct {
+		bucket policy.Bucket
+		want   budget.BucketConfig
+	}{
+		{policy.Bucket{}, budget.Default()},
+		{policy.Bucket{Size: new(10.0), SlowCost: 3}, slow},
+		{
+			policy.Bucket{Size: new(0.0), PerSuccess: new(0.0), Refund: new(0.0), RefundSize: new(0.0)},
+			budget.BucketConfig{SlowCost: budget.Default().SlowCost},
+		},
+	} {
+		set := testkit.Must(policy.New(policy.Config{Budgets: []policy.Budget{{Name: "some", Bucket: &row.bucket}}}))(t)
+		if got := compiled.OfSet(set).Budgets[0].Config; got != row.want {
+			t.Errorf("%s\nhas a bucket of %+v; want %+v", set, got, row.want)
+		}
 	}
 }
 
@@ -157,7 +181,10 @@ func TestNew_Errors(t *testing.T) {
 		{policy.Config{LoadBalancingConfig: "round_robin"}, "loadBalancingConfig: \"round_robin\": must be JSON"},
 		{policy.Config{LoadBalancingConfig: `[{"round_robin": {}}], "maxWaiting": 1`}, "loadBalancingConfig: "},
 		{policy.Config{Budgets: []policy.Budget{{Name: "some"}}}, "budgets[0]"},
-		{policy.Config{Budgets: []policy.Budget{{Name: "some", Bucket: &budget.BucketConfig{Size: -1}}}}, "budgets[0].bucket.size: -1: "},
+		{policy.Config{Budgets: []policy.Budget{{Name: "some", Bucket: &policy.Bucket{Size: new(-1.0)}}}}, "budgets[0].bucket.size: -1: "},
+		{policy.Config{Budgets: []policy.Budget{{Name: "some", Bucket: &policy.Bucket{PerSuccess: new(math.NaN())}}}}, "budgets[0].bucket.perSuccess: NaN: must be a finite number"},
+		{policy.Config{RetryThrottling: &budget.ThrottleConfig{TokenRatio: 0.1}}, "retryThrottling.maxTokens: "},
+		{policy.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: 10}}, "retryThrottling.tokenRatio: "},
 		{policy.Config{MaxWaiting: -1}, "maxWaiting: -1: "},
 	} {
 		if set, err := policy.New(row.config); err == nil || !strings.Contains(err.Error(), row.want) {

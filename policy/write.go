@@ -14,7 +14,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/policyfile/codename"
 	"github.com/stagger-go/stagger/internal/policyfile/document"
 	"github.com/stagger-go/stagger/internal/policyfile/lookup"
@@ -53,17 +52,14 @@ func (w writer) value(path string, v reflect.Value) {
 		w.json(codename.Of(x))
 		return
 	case RetryPolicy:
-		w.object(path, reflect.ValueOf(x.withDefaults()), false)
-		return
-	case budget.BucketConfig, budget.ThrottleConfig:
-		w.object(path, v, true)
+		w.object(path, reflect.ValueOf(x.withDefaults()))
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		w.value(path, v.Elem())
 	case reflect.Struct:
-		w.object(path, v, false)
+		w.object(path, v)
 	case reflect.Slice:
 		w.list(path, v)
 	case reflect.Float64:
@@ -73,12 +69,12 @@ func (w writer) value(path string, v reflect.Value) {
 	}
 }
 
-// object writes the fields of a struct as keys: those that aren't zero, or all.
-func (w writer) object(path string, v reflect.Value, zeros bool) {
+// object writes the fields of a struct that aren't zero as keys.
+func (w writer) object(path string, v reflect.Value) {
 	w.text.WriteByte('{')
 	first := true
 	for i := range v.NumField() {
-		if v.Field(i).IsZero() && !zeros {
+		if v.Field(i).IsZero() {
 			continue
 		}
 		if !first {

@@ -46,13 +46,14 @@ func Interceptor(retrier *interceptor.Retrier, target string, opts ...grpc.CallO
 	}
 }
 
-// statusOf returns the status of a connect error. Its codes are gRPC's. A Retry-After header is the server's delay.
+// statusOf returns the status of a connect error. Its codes are gRPC's. A Retry-After header is the server's delay. Other errors come from
+// interceptors of this client: the end of a context keeps its code.
 func statusOf(err error) *status.Status {
-	st := status.New(codes.Code(connect.CodeOf(err)), err.Error())
 	failed, ok := errors.AsType[*connect.Error](err)
 	if !ok {
-		return st
+		return status.FromContextError(err)
 	}
+	st := status.New(codes.Code(failed.Code()), err.Error())
 	seconds, err := strconv.Atoi(failed.Meta().Get("Retry-After"))
 	if err != nil || seconds <= 0 {
 		return st

@@ -355,7 +355,7 @@ func (l *linter) lintBackoff(path string, b backoff.Config) {
 		l.warn(path+".maxBackoff", b.Max, "30s to 60s are enough: few callers wait longer")
 	}
 	if b.Jitter == backoff.JitterNone {
-		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
+		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL, the default, spreads them")
 	}
 	if b.Initial < timerLimit {
 		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow immediately", timerLimit)

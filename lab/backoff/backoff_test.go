@@ -33,14 +33,20 @@ const (
 
 var config = backoff.Config{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
 
+// With these first waits, the first retry waits as long on average as with FULL and 100 ms: 50 ms.
+const (
+	equalInitial        = 200 * time.Millisecond / 3
+	decorrelatedInitial = 25 * time.Millisecond
+)
+
 var jitters = []backoff.Jitter{
 	backoff.JitterNone, backoff.JitterProportional, backoff.JitterEqual, backoff.JitterFull, backoff.JitterDecorrelated,
 }
 
 // arrivals returns when a client sends its retries, if its first attempt fails at 0 and every other one at once.
-func arrivals(j backoff.Jitter, random *rand.Rand) []time.Duration {
+func arrivals(j backoff.Jitter, initial time.Duration, random *rand.Rand) []time.Duration {
 	c := config
-	c.Jitter = j
+	c.Jitter, c.Initial = j, initial
 	var list []time.Duration
 	var at, delay time.Duration
 	for retry := range attempts - 1 {
@@ -90,6 +96,7 @@ func TestBackoffPage(t *testing.T) {
 	herd, waves := herds(t)
 	contention, plots := contention(t)
 	plots["waves"] = waves
+	wantWavesTold(t, waves.Series[1])
 	comparePage(t, "../../docs/backoff.md", "outage", outage)
 	for name, table := range map[string]report.Table{"first": first, "herd": herd, "contention": contention} {
 		comparePage(t, "../../docs/evidence/backoff.md", name, table)
@@ -113,32 +120,41 @@ func draws() (first, outage report.Table) {
 		Rows:    [][]string{{"2"}, {"3"}, {"4"}, {"5"}, {"6"}},
 	}
 	for _, j := range jitters {
-		random := rand.New(rand.NewPCG(1, 2))
-		worst := 0
-		times := make([][]time.Duration, attempts-1) // of each retry
-		for range runs {
-			firsts := make([]time.Duration, clients)
-			for i := range firsts {
-				list := arrivals(j, random)
-				firsts[i] = list[0]
-				for retry, at := range list {
-					times[retry] = append(times[retry], at)
-				}
-			}
-			worst += most(firsts)
-		}
-		slices.Sort(times[0])
-		first.Rows = append(first.Rows, []string{
-			string(j), fmt.Sprintf("%.0f", float64(worst)/runs), millis(times[0][0]), millis(mean(times[0])), millis(times[0][len(times[0])-1]),
-			millis(deviation(times[0])),
-		})
+		row, times := drawFirst(string(j), j, config.Initial)
+		first.Rows = append(first.Rows, row)
 		outage.Columns = append(outage.Columns, string(j))
 		for retry, list := range times {
 			slices.Sort(list)
 			outage.Rows[retry] = append(outage.Rows[retry], millis(list[len(list)/10]))
 		}
 	}
+	equal, _ := drawFirst("EQUAL, first wait 67 ms", backoff.JitterEqual, equalInitial)
+	decorrelated, _ := drawFirst("DECORRELATED, first wait 25 ms", backoff.JitterDecorrelated, decorrelatedInitial)
+	first.Rows = append(first.Rows, equal, decorrelated)
 	return first, outage
+}
+
+// drawFirst returns a row about the first retry, and when each retry of all clients is sent.
+func drawFirst(name string, j backoff.Jitter, initial time.Duration) (row []string, times [][]time.Duration) {
+	random := rand.New(rand.NewPCG(1, 2))
+	worst := 0
+	times = make([][]time.Duration, attempts-1) // of each retry
+	for range runs {
+		firsts := make([]time.Duration, clients)
+		for i := range firsts {
+			list := arrivals(j, initial, random)
+			firsts[i] = list[0]
+			for retry, at := range list {
+				times[retry] = append(times[retry], at)
+			}
+		}
+		worst += most(firsts)
+	}
+	slices.Sort(times[0])
+	return []string{
+		name, fmt.Sprintf("%.0f", float64(worst)/runs), millis(times[0][0]), millis(mean(times[0])), millis(times[0][len(times[0])-1]),
+		millis(deviation(times[0])),
+	}, times
 }
 
 // comparePage compares a table of a page with a new one, or writes it.

@@ -176,8 +176,8 @@ func TestOverloadPage_OtherBudgets(t *testing.T) {
 	_, table, found := strings.Cut(page, "| budget | as a policy has it |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := regexp.MustCompile(aBudget).FindAllStringSubmatch(table, -1)
-	if !found || len(rows) != 3 {
-		t.Fatalf("the table has %d rows; want 3", len(rows))
+	if !found || len(rows) != 4 {
+		t.Fatalf("the table has %d rows; want 4", len(rows))
 	}
 	for _, row := range rows {
 		d := day{faults: "{service: orders, flaky: 0.3}", length: "60s", retry: "budget: orders"}

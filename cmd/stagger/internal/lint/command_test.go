@@ -113,7 +113,7 @@ func TestLintAdvice(t *testing.T) {
 warning: retry.yaml:6:21: methodConfig[0].retryPolicy.initialBackoff: 0.0001s: is less than timers resolve (1ms): retries follow immediately
 warning: retry.yaml:7:17: methodConfig[0].retryPolicy.maxBackoff: 90s: 30s to 60s are enough: few callers wait longer
 warning: retry.yaml:9:27: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, say so with interceptor.WithClassifier
-warning: retry.yaml:10:13: methodConfig[0].retryPolicy.jitter: NONE: without jitter, clients that failed together come back together; FULL spreads them best
+warning: retry.yaml:10:13: methodConfig[0].retryPolicy.jitter: NONE: without jitter, clients that failed together come back together; FULL, the default, spreads them
 warning: retry.yaml:11:24: methodConfig[0].retryPolicy.perAttemptTimeout: 4s: timeout ends the call after 3s already
 warning: retry.yaml:12:13: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: up to 5 times the load
 note: retry.yaml:13:3: methodConfig[1]: a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, for unary calls without a deadline

@@ -115,7 +115,7 @@ func (c commenter) entry(entry *yaml.Node) {
 	entry.HeadComment = c.safety(get(entry, "name"))
 	if retry != nil {
 		if key := keyOf(retry, "backoffMultiplier"); key != nil {
-			key.HeadComment = `The wait is drawn between 0 and the backoff (jitter: FULL), which spreads load best and halves the mean wait;
+			key.HeadComment = `The wait is drawn between 0 and the backoff (jitter: FULL), which spreads load further and halves the mean wait;
 "jitter: PROPORTIONAL" is gRPC's, 80 to 120 % of it.`
 		}
 		cut(retry)

@@ -1123,7 +1123,7 @@ type RetryPolicy struct {
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The first backoff before jitter. Required, more than 0.
 	InitialBackoff *durationpb.Duration `protobuf:"bytes,2,opt,name=initial_backoff,json=initialBackoff,proto3" json:"initial_backoff,omitempty"`
-	// gRPC. The longest backoff before jitter. Required, more than 0.
+	// gRPC. The longest backoff before jitter: 30s to 60s are enough. Required, more than 0.
 	MaxBackoff *durationpb.Duration `protobuf:"bytes,3,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
 	// gRPC. The factor of the backoff after each retry. Required, more than 0.
 	BackoffMultiplier float64 `protobuf:"fixed64,4,opt,name=backoff_multiplier,json=backoffMultiplier,proto3" json:"backoff_multiplier,omitempty"`
