@@ -95,7 +95,8 @@ func (*fragileBudget) Observe(time.Time, budget.Event) {}
 func (b *fragileBudget) Allow(time.Time, budget.Cause) (budget.Answer, func(time.Time, budget.End)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.asked++; b.asked == 3 {
+	b.asked++
+	if b.asked == 3 {
 		panic("the budget is broken")
 	}
 	return budget.Later, nil

@@ -217,7 +217,8 @@ func failing(t *testing.T, c client, every int) (perCall, success float64) {
 		server.On("*", testserver.Func(func(_ context.Context, _ testserver.Attempt) testserver.Step {
 			mu.Lock()
 			defer mu.Unlock()
-			if n++; n%every == 0 {
+			n++
+			if n%every == 0 {
 				return testserver.Fail(codes.Unavailable).Delay(work)
 			}
 			return testserver.OK().Delay(work)
