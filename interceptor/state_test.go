@@ -156,7 +156,7 @@ func TestState_Reload(t *testing.T) {
 	defer reloads.Wait()
 	var over atomic.Bool
 	reloads.Go(func() {
-		for i := range 1000 {
+		for i := range 3000 {
 			_ = r.Reload(sets[i%2])
 		}
 		over.Store(true)
