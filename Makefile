@@ -42,6 +42,7 @@ FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|Pars
 FIGURES := $(FIGURES)|NormalFigures|TestText$$|TestDay|TestHelps_|ShareBudget|BackoffPage
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 FIGURES := $(FIGURES)|Allocat|TestCost_|Admission_Cost|TestModel|FuzzEvents|TestWith$$|DistributionMoments
+FIGURES := $(FIGURES)|OverloadPage_|TestOutlast_|TestRollout|ReadmePolicy_|TestMetrics_ManyTargets|TestParseLimits
 
 # Tests of lab that make check plays instead of make test, since they are long; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // scriptedPicker picks the backends of its script, in a circle, and counts the picks.
@@ -111,32 +110,6 @@ func TestPicker(t *testing.T) {
 			t.Errorf("%d picks were given back, want %d", len(child.done), want)
 		}
 	})
-	t.Run("a rotation is bounded", func(t *testing.T) {
-		t.Parallel()
-		b := fakeBackends(1000)
-		child := scripted(b...)
-		p := &picker{child: child, ready: len(b)}
-		call := NewContext(t.Context())
-		visit(call, t, p, b)
-		visit(call, t, p, b)
-		if child.next != 1+tried.MaxRotation || len(child.done) != tried.MaxRotation-1 {
-			t.Errorf("%d picks, %d given back; want %d and %d", child.next, len(child.done), 1+tried.MaxRotation, tried.MaxRotation-1)
-		}
-	})
-	t.Run("when all were tried the one used longest ago", func(t *testing.T) {
-		t.Parallel()
-		b := fakeBackends(3)
-		p := &picker{child: scripted(b[0], b[1], b[2], b[2], b[1], b[0]), ready: 3}
-		call := NewContext(t.Context())
-		var got []int
-		for range 9 {
-			got = append(got, visit(call, t, p, b))
-		}
-		second, third := got[1], 3-got[1] // at random
-		if want := slices.Repeat([]int{0, second, third}, 3); !slices.Equal(got, want) {
-			t.Errorf("visited %v, want %v", got, want)
-		}
-	})
 	t.Run("one backend only is picked once an attempt", func(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(1)
@@ -148,18 +121,6 @@ func TestPicker(t *testing.T) {
 		}
 		if child.next != 3 || len(child.done) != 0 {
 			t.Errorf("%d picks, %d given back; want 3 and 0", child.next, len(child.done))
-		}
-	})
-	t.Run("the search is bounded", func(t *testing.T) {
-		t.Parallel()
-		b := fakeBackends(1)
-		child := scripted(b[0])
-		p := &picker{child: child, ready: 4} // the child never picks three of them
-		call := NewContext(t.Context())
-		visit(call, t, p, b)
-		visit(call, t, p, b)
-		if child.next != 1+tried.MaxPicks || len(child.done) != tried.MaxPicks-1 {
-			t.Errorf("%d picks, %d given back; want %d and %d", child.next, len(child.done), 1+tried.MaxPicks, tried.MaxPicks-1)
 		}
 	})
 	t.Run("metadata and Done of the pick are the child's", func(t *testing.T) {

@@ -371,7 +371,8 @@ func TestDialOptionsBringLoadBalancing(t *testing.T) {
 			c.settle(t)
 			c.Resolve(`{"loadBalancingConfig": `+aroundLeastRequest+`}`, 0, 1)
 			c.settle(t, 0, 1)
-			if _ = c.call(t.Context(), get); len(c.warnings) != 0 {
+			_ = c.call(t.Context(), get)
+			if len(c.warnings) != 0 {
 				t.Errorf("warnings %q; want none", c.warnings)
 			}
 		})

@@ -58,7 +58,7 @@ func TestTwoOfThree(t *testing.T) {
 				}
 				c.Servers[0].On("*", row.fault)
 				c.Servers[1].On("*", row.fault)
-				for i := range 200 {
+				for i := range 100 {
 					time.Sleep(times.Wait(2))
 					c.Visits()
 					err := call()

@@ -29,7 +29,8 @@ func retried(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
 	down := false
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
 		err := inner(ctx, method, req, reply, cc, opts...)
-		if down = !down; down {
+		down = !down
+		if down {
 			_, err = finished(ctx, method, req, reply, cc, opts...), status.Error(codes.Unavailable, "down")
 		}
 		return err

@@ -120,7 +120,8 @@ func failOnce(unary grpc.UnaryClientInterceptor) func() {
 	ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
 	n, down := 0, status.Error(codes.Unavailable, "down")
 	invoke := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
-		if n++; n%2 == 1 {
+		n++
+		if n%2 == 1 {
 			_ = finished(ctx, method, req, reply, cc, opts...)
 			return down
 		}

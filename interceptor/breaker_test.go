@@ -47,7 +47,8 @@ func (f *fuse) done(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told = append(f.told, status.Code(err))
-	if f.failures++; err == nil {
+	f.failures++
+	if err == nil {
 		f.failures = 0
 	}
 }

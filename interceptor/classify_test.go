@@ -261,10 +261,10 @@ func TestClassifier_Delay(t *testing.T) {
 	}
 }
 
-// 500 processes are told "in 1 s" at the same time, by a server that then takes each for at least that: their requests are spread over the
+// 200 processes are told "in 1 s" at the same time, by a server that then takes each for at least that: their requests are spread over the
 // next second. Those told with grpc-retry-pushback-ms come within a tenth.
 func TestRetryInfo_Spread(t *testing.T) {
-	const processes = 500
+	const processes = 200
 	for name, row := range map[string]struct {
 		step testserver.Step
 		most int // requests in a tenth of a second

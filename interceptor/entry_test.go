@@ -10,39 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/policyfile/compiled"
-	"github.com/stagger-go/stagger/internal/policyfile/spec"
-	"github.com/stagger-go/stagger/internal/testkit"
-	"github.com/stagger-go/stagger/policy"
 )
-
-// Rules that a reload has replaced are not kept for the sake of methods that nobody calls any more. What is known of the methods is.
-func TestEntries_Reload(t *testing.T) {
-	t.Parallel()
-	const method = "/acme.Orders/Get"
-	set := testkit.Must(compiled.NewSet(spec.Config{}))(t)
-	r := testkit.Must(New(set))(t)
-	recorded := func() *record { return r.methods.Find(methodKey{method: method}) }
-	old := r.entry(nil, "", method, nil, 0)
-	first := recorded()
-	if again := r.entry(nil, "", method, nil, 0); again != old {
-		t.Error("a call makes its entry again")
-	}
-	testkit.NoError(t, r.Reload(set))
-	for _, m := range r.methods.All() {
-		if m.entries.Load() != nil {
-			t.Error("an old entry is kept")
-		}
-	}
-	fresh := r.entry(nil, "", method, nil, 0)
-	if fresh == old || fresh.rules == old.rules || recorded() != first {
-		t.Error("an entry has old rules, or a new record")
-	}
-	testkit.NoError(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
-	if e := r.entry(nil, "", method, nil, 0); e.mode != policy.ModeOff || recorded() != first {
-		t.Errorf("mode %s after a switch, or a new record", e.mode)
-	}
-}
 
 // A target is forgotten when none of its calls waits.
 func TestWaitLimit_Targets(t *testing.T) {

@@ -159,7 +159,8 @@ func TestEvent_CallStart(t *testing.T) {
 						return invoke(ctx, method, req, reply, cc, opts...)
 					}))...)
 				s.On(get, down())
-				if _, _ = s.call(t.Context(), get, interceptor.Disable()); told != nil {
+				_, _ = s.call(t.Context(), get, interceptor.Disable())
+				if told != nil {
 					t.Errorf("of a call that passes by: %q", told)
 				}
 				want := []string{"begins: " + get + " of " + s.conn.Target(), "ends: " + get + " of " + s.conn.Target()}

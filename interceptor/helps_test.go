@@ -192,12 +192,8 @@ func one(trouble servers) servers {
 	}
 }
 
-// slower returns a trouble in which requests take so many times as long.
-func slower(factor int) servers {
-	return func(_ int, times *testkit.Times) testserver.Step {
-		return text("").Delay(time.Duration(factor) * times.Draw())
-	}
-}
+// slower is a trouble in which requests take ten times as long.
+func slower(_ int, times *testkit.Times) testserver.Step { return text("").Delay(10 * times.Draw()) }
 
 func hanging(int, *testkit.Times) testserver.Step { return testserver.Hang() }
 
@@ -210,13 +206,13 @@ func TestHelps_TenTimesSlower(t *testing.T) {
 			for _, rate := range []float64{20, 200} {
 				t.Run(fmt.Sprint(name, "/", deadline, "/", rate), func(t *testing.T) {
 					t.Parallel()
-					c := traffic{policy: file, rate: rate, deadline: deadline, calm: ordinary, trouble: one(slower(10))}
+					c := traffic{policy: file, rate: rate, deadline: deadline, calm: ordinary, trouble: one(slower)}
 					if o := c.play(t); o.part() < 0.85 || o.slow < 200 { // 0.874 to 1 in many runs
 						t.Errorf("one of four: %v; want 85 %% of the slow attempts followed", o)
 					} else {
 						t.Logf("one of four: %v", o)
 					}
-					c.trouble = slower(10)
+					c.trouble = slower
 					if o := c.play(t); o.perCall > 1.02 {
 						t.Errorf("all: %v; want 1.02 requests a call", o)
 					} else {
@@ -243,13 +239,13 @@ func TestHelps_Step(t *testing.T) {
 	larger := func(part float64) servers {
 		return func(n int, times *testkit.Times) testserver.Step {
 			if times.Chance() < part {
-				return slower(10)(n, times)
+				return slower(n, times)
 			}
 			return ordinary(n, times)
 		}
 	}
 	for name, answers := range map[string]servers{
-		"all take 10 times as long":      slower(10),
+		"all take 10 times as long":      slower,
 		"a third takes 10 times as long": larger(0.33),
 		"most take 10 times as long":     larger(0.8),
 	} {

@@ -33,10 +33,10 @@ type crowd struct {
 	warnings *[]string
 }
 
-func newCrowd(t *testing.T, file string) crowd {
+func newCrowd(t *testing.T) crowd {
 	t.Helper()
 	c := crowd{mu: new(sync.Mutex), warnings: new([]string)}
-	set := testkit.Must(policy.Parse("retry.yaml", []byte(file)))(t)
+	set := testkit.Must(policy.Parse("retry.yaml", []byte(onlyGet)))(t)
 	c.Retrier = testkit.Must(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
 		if ofNoDeadline(d) {
 			return
@@ -95,7 +95,7 @@ func TestManyTargets_Cost(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"generated code": {grpc.StaticMethod()}, "a name from outside": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, onlyGet)
+				c := newCrowd(t)
 				costs := map[int]float64{}
 				for n := range 1010 {
 					conn := dialTarget(t, n)
@@ -187,7 +187,7 @@ func TestManyTargets_Warnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { // all within one second
-				c := newCrowd(t, onlyGet)
+				c := newCrowd(t)
 				row.calls(t, c)
 				c.wantWarnings(t, row.warnings...)
 			})
@@ -197,7 +197,7 @@ func TestManyTargets_Warnings(t *testing.T) {
 
 // Policies that callers give by turns, and the Retrier's own between them, cost a call what one of them does.
 func TestManyTargets_PoliciesByTurns(t *testing.T) {
-	c := newCrowd(t, onlyGet)
+	c := newCrowd(t)
 	conn := dialTarget(t, 0)
 	given := make([][]grpc.CallOption, 0, 5)
 	for range 4 {
@@ -220,7 +220,7 @@ func TestManyTargets_PoliciesByTurns(t *testing.T) {
 func TestManyTargets_MethodsComeBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, onlyGet)
+		c := newCrowd(t)
 		c.SetMostMethods(3)
 		conn := dialTarget(t, 0)
 		attempts := 0

@@ -199,7 +199,8 @@ func TestOutcome_RefusedStream(t *testing.T) {
 		j := new(journal)
 		conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
 			if frame, ok := frame.(*http2.HeadersFrame); ok {
-				if streams++; streams == 1 {
+				streams++
+				if streams == 1 {
 					_ = f.WriteRSTStream(frame.StreamID, http2.ErrCodeRefusedStream)
 				} else {
 					complete(f, frame.StreamID)
@@ -435,7 +436,8 @@ func TestOutcome_Cuts(t *testing.T) {
 				j, n := new(journal), 0
 				conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
 					if frame, ok := frame.(*http2.HeadersFrame); ok {
-						if n++; n != 2 && n != 4 {
+						n++
+						if n != 2 && n != 4 {
 							row.cut(f, frame.StreamID)
 						} else {
 							complete(f, frame.StreamID)

@@ -5,17 +5,21 @@ package interceptor_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/internal/policyfile/defaults"
 	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -167,6 +171,19 @@ func TestReload_Event(t *testing.T) {
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {
 		told = append(told, fmt.Sprint(changes, " ", err))
 	}}))
+}
+
+// A reload keeps nothing of the policies before, though no further calls come for their methods.
+func TestReload_ForgetsPolicies(t *testing.T) {
+	set := mustSet(t, config(plain()))
+	before := weak.Make(set)
+	r := mustNew(t, set, quiet)
+	testkit.NoError(t, r.Unary()(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, nil, fine))
+	testkit.NoError(t, r.Reload(mustSet(t, spec.Config{})))
+	runtime.GC()
+	if before.Value() != nil {
+		t.Error("the policies before are still in memory")
+	}
 }
 
 func TestReload_Refused(t *testing.T) {

@@ -65,7 +65,8 @@ func TestReply_Kept(t *testing.T) {
 				attempts := 0
 				err := mustNew(t, mustSet(t, config(plain())), quiet).Unary()(t.Context(), get, nil, row.reply, nil,
 					func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-						if attempts++; row.text(reply) != row.want {
+						attempts++
+						if row.text(reply) != row.want {
 							t.Errorf("attempt %d finds %q; want %q", attempts, row.text(reply), row.want)
 						}
 						row.fill(reply)
@@ -91,7 +92,8 @@ func TestReply_OfAnyType(t *testing.T) {
 	fail := func() grpc.UnaryInvoker {
 		attempts := 0
 		return func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-			if attempts++; attempts == 1 {
+			attempts++
+			if attempts == 1 {
 				return status.Error(codes.Unavailable, "")
 			}
 			return nil

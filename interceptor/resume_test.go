@@ -359,7 +359,8 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 					}
 					_ = stream.SendMsg(wrapperspb.String("from the start"))
 					_ = stream.CloseSend()
-					if _, err = receive(stream); time.Until(deadlineOf(ctx)) > 10*time.Second && reasonOf(err) != row.ends {
+					_, err = receive(stream)
+					if time.Until(deadlineOf(ctx)) > 10*time.Second && reasonOf(err) != row.ends {
 						t.Fatalf("%v (%s); want %q", err, reasonOf(err), row.ends)
 					}
 					time.Sleep(time.Second)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -335,6 +336,7 @@ func (s scene) leave() {
 }
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)                        // a quarter of the time of these tests was the garbage collector's
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // warnings would hide which test has failed
 	goleak.VerifyTestMain(m)
 }

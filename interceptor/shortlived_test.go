@@ -44,7 +44,8 @@ func TestHelps_ShortLived(t *testing.T) {
 						err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{})
 						mu.Lock()
 						defer mu.Unlock()
-						if n++; err == nil {
+						n++
+						if err == nil {
 							ok++
 						}
 					})

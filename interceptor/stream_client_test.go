@@ -72,7 +72,8 @@ func (r *racer) SendMsg(m any) error {
 	for range 4 {
 		r.wg.Go(func() { _ = new(grpc.PreparedMsg).Encode(r.ClientStream, m) })
 	}
-	if r.count++; r.count%2 == 0 {
+	r.count++
+	if r.count%2 == 0 {
 		return r.ClientStream.SendMsg(m)
 	}
 	r.wg.Go(func() { _ = r.ClientStream.SendMsg(m) })
@@ -457,7 +458,8 @@ type failsLater struct {
 }
 
 func (f *failsLater) SendMsg(m any) error {
-	if f.sent++; f.sent == 1 {
+	f.sent++
+	if f.sent == 1 {
 		return f.ClientStream.SendMsg(m)
 	}
 	close(f.failed)
@@ -515,7 +517,8 @@ type deaf struct {
 }
 
 func (d *deaf) SendMsg(m any) error {
-	if d.sent++; d.sent == 1 {
+	d.sent++
+	if d.sent == 1 {
 		return d.ClientStream.SendMsg(m)
 	}
 	<-d.ctx.Done()
@@ -556,7 +559,8 @@ type refusesSecond struct {
 }
 
 func (r *refusesSecond) SendMsg(m any) error {
-	if r.sent++; r.sent == 1 {
+	r.sent++
+	if r.sent == 1 {
 		return r.ClientStream.SendMsg(m)
 	}
 	return status.Error(codes.DataLoss, "by an interceptor")

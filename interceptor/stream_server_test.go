@@ -270,7 +270,8 @@ func TestStreamHedge_TooLarge(t *testing.T) {
 		start := time.Now()
 		err := stream.SendMsg(wrapperspb.String(strings.Repeat("x", 100)))
 		_, told := receive(stream) // the goroutine that receives may be faster: then SendMsg returns nil
-		if err = cmp.Or(err, told); status.Code(err) != codes.ResourceExhausted || status.Code(told) != codes.ResourceExhausted || time.Since(start) != 0 {
+		err = cmp.Or(err, told)
+		if status.Code(err) != codes.ResourceExhausted || status.Code(told) != codes.ResourceExhausted || time.Since(start) != 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		s.overOnce(t, codes.ResourceExhausted, 1)

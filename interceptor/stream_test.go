@@ -779,7 +779,7 @@ func TestStream_ObserveKeepsNothing(t *testing.T) {
 // A quiet watch lives over any number of cuts: each attempt that ran for ten seconds is progress, with or without a message, and costs
 // the budget nothing. Of attempts that have ended, the stream keeps nothing.
 func TestForever_Quiet(t *testing.T) {
-	const day = 24 * 60
+	const cuts = 2 * 60
 	afterMessage, quiet := feed(1, 0, down().Delay(time.Minute)), down().Delay(time.Minute)
 	bucket := budget.BucketConfig{Size: 1, SlowCost: 1} // pays for one cut
 	throttle := budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}
@@ -804,16 +804,16 @@ func TestForever_Quiet(t *testing.T) {
 					streams = append(streams, weak.Make(made))
 					return made
 				})
-				steps := []testserver.Step{row.first.Times(1), faults.Play(faults.Receive(1), faults.Pause(time.Minute)).Then(down()).Times(day), feed(1, 0)}
+				steps := []testserver.Step{row.first.Times(1), faults.Play(faults.Receive(1), faults.Pause(time.Minute)).Then(down()).Times(cuts), feed(1, 0)}
 				s.On(get, steps...)
 				began := time.Now()
 				if _, err := s.watch(t.Context(), t); err != io.EOF {
 					t.Errorf("%v (%s) after %v", err, reasonOf(err), time.Since(began))
 				}
-				if n := s.Count(get); n != day+2 {
+				if n := s.Count(get); n != cuts+2 {
 					t.Errorf("%d attempts", n)
 				}
-				if want := (day + 1) * (time.Minute + 100*ms); time.Since(began) != want {
+				if want := (cuts + 1) * (time.Minute + 100*ms); time.Since(began) != want {
 					t.Errorf("after %v; want the first backoff after each cut: %v", time.Since(began), want)
 				}
 				runtime.GC()

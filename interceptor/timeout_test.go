@@ -132,7 +132,8 @@ func TestUnaryTimeout_ErrorsOfAbandoned(t *testing.T) {
 			charged(t, func(t *testing.T, s scene, p *purse) {
 				attempts := 0
 				inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-					if attempts++; attempts == 1 {
+					attempts++
+					if attempts == 1 {
 						<-ctx.Done()
 						return row.err(ctx)
 					}

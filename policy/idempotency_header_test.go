@@ -136,7 +136,8 @@ func namesInCode(t *testing.T) []string {
 					return true
 				}
 				text, err := strconv.Unquote(lit.Value)
-				if text = strings.ToLower(text); err == nil && len(text) < 40 && strings.Trim(text, ":"+header.Legal) == "" {
+				text = strings.ToLower(text)
+				if err == nil && len(text) < 40 && strings.Trim(text, ":"+header.Legal) == "" {
 					names[text] = true
 				}
 				return true

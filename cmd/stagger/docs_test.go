@@ -68,7 +68,8 @@ func TestPagesShowWhatCommandsPrint_Parts(t *testing.T) {
 			c.SetArgs(strings.Fields(line))
 			c.SetOut(&out)
 			testkit.NoError(t, c.Execute())
-			if shown++; !strings.Contains(trimmed(out.String()), part) {
+			shown++
+			if !strings.Contains(trimmed(out.String()), part) {
 				t.Errorf("%s shows of %q\n%s\nand it prints\n%s", page, line, part, out.String())
 			}
 		}

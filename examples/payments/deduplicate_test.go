@@ -165,7 +165,8 @@ func TestFailuresAreForgotten(t *testing.T) {
 		failures := 2
 		b.pay = func(context.Context, int64) error {
 			time.Sleep(time.Second)
-			if failures--; failures >= 0 {
+			failures--
+			if failures >= 0 {
 				return status.Error(codes.Unavailable, "the card network is down")
 			}
 			return nil

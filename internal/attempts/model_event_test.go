@@ -178,7 +178,8 @@ func (m *model) hear(n int) {
 	want := 0
 	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == notCancelled {
 		a := &m.attempts[n-1]
-		if a.slowAt = Never; !a.heard {
+		a.slowAt = Never
+		if !a.heard {
 			a.heard, a.heardIn = true, m.now.At-a.began
 			want = m.measured(a)
 		}

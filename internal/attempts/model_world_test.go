@@ -64,7 +64,8 @@ var errFuse = errors.New("a callback panics")
 // called panics when the fuse is used up.
 func (w *modelWorld) called() {
 	if w.fuse > 0 {
-		if w.fuse--; w.fuse == 0 {
+		w.fuse--
+		if w.fuse == 0 {
 			panic(errFuse)
 		}
 	}
@@ -224,7 +225,8 @@ func (a modelAdmission) Done(_ time.Duration, e admitting.End) {
 	if e.Running < 1 {
 		a.violate("an attempt has ended for admission, and did not run")
 	}
-	if a.counted--; a.counted < 0 {
+	a.counted--
+	if a.counted < 0 {
 		a.violate("admission hears of more ends than attempts")
 	}
 	a.called()

@@ -77,11 +77,10 @@ type row struct {
 	spec func(*spec.Retry)
 }
 
-func inRetry(rule string) func(*row) {
-	return func(s *row) {
-		s.InRetry = true
-		s.spec = func(r *spec.Retry) { r.Chain = rule }
-	}
+// inRetry puts the call inside a retry of the server that makes it, and sets the rule SUPPRESS.
+func inRetry(s *row) {
+	s.InRetry = true
+	s.spec = func(r *spec.Retry) { r.Chain = "SUPPRESS" }
 }
 
 // slow makes the outcome that of a slow attempt.
@@ -141,15 +140,15 @@ func TestDecide(t *testing.T) {
 
 		{"5 another attempt has followed", func(s *row) { s.Followed = true }, policy.ReasonFollowed, 0, 1},
 		{"5 before that", func(s *row) { s.out = pushed(codes.Unavailable, "-1"); s.Followed = true }, policy.ReasonPushbackStop, 0, 1},
-		{"5 before 6", func(s *row) { s.out = pushed(codes.Unavailable, "-1"); inRetry("SUPPRESS")(s) }, policy.ReasonPushbackStop, 0, 1},
+		{"5 before 6", func(s *row) { s.out = pushed(codes.Unavailable, "-1"); inRetry(s) }, policy.ReasonPushbackStop, 0, 1},
 
 		{"6 inside of a retry, ALLOW", func(s *row) { s.InRetry = true; s.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1},
-		{"6 inside of a retry, SUPPRESS", inRetry("SUPPRESS"), policy.ReasonChainStop, 0, 1},
-		{"6 inside of a first attempt, SUPPRESS", func(s *row) { inRetry("SUPPRESS")(s); s.InRetry = false }, policy.ReasonRetry, 100 * ms, 1},
-		{"6 before 7", func(s *row) { inRetry("SUPPRESS")(s); s.Gate = policy.ReasonBreakerOpen }, policy.ReasonChainStop, 0, 1},
+		{"6 inside of a retry, SUPPRESS", inRetry, policy.ReasonChainStop, 0, 1},
+		{"6 inside of a first attempt, SUPPRESS", func(s *row) { inRetry(s); s.InRetry = false }, policy.ReasonRetry, 100 * ms, 1},
+		{"6 before 7", func(s *row) { inRetry(s); s.Gate = policy.ReasonBreakerOpen }, policy.ReasonChainStop, 0, 1},
 
 		{"7 a mode that forbids it", func(s *row) { s.Off, s.Gate = policy.ReasonModeOff, policy.ReasonBreakerOpen }, policy.ReasonModeOff, 0, 1},
-		{"6 before a mode that forbids it", func(s *row) { inRetry("SUPPRESS")(s); s.Off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1},
+		{"6 before a mode that forbids it", func(s *row) { inRetry(s); s.Off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1},
 		{"7 the circuit is open", func(s *row) { s.Gate = policy.ReasonBreakerOpen }, policy.ReasonBreakerOpen, 0, 1},
 		{"7 before 9", func(s *row) { s.Gate = policy.ReasonBreakerOpen; s.Left = 0 }, policy.ReasonBreakerOpen, 0, 1},
 

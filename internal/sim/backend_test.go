@@ -175,7 +175,7 @@ fleets:
     calls: {service: shop, method: /acme.shop.v1.Shop/Get, policy: same, deadline: 2s, connections: 2}
 variants: [{name: same}, {name: elsewhere, policy: elsewhere}, {name: behind, policy: behind}]
 phases:
-  - {name: one down, length: 60s, faults: [{service: shop, backends: [2], down: true}]}
+  - {name: one down, length: 20s, faults: [{service: shop, backends: [2], down: true}]}
 `
 
 const elsewhereRetry = `

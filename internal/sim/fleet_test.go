@@ -41,7 +41,7 @@ methodConfig:
     retryPolicy:
       {maxAttempts: 2, initialBackoff: 0.001s, maxBackoff: 0.001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]}
 `)))(t))}}
-	s.Fleets[0].Clients, s.Fleets[0].Rate, s.Fleets[0].Calls[0].Policy = 2, 200, "retries"
+	s.Fleets[0].Clients, s.Fleets[0].Rate, s.Fleets[0].Calls[0].Policy = 2, 60, "retries"
 	s.Fleets[0].Calls[0].Method = "/shop.v1.Shop/Get"
 	s.Phases[0].Faults = []Fault{{Service: "shop", Down: true, Code: codes.Unavailable}}
 	// A process sends two retries before five attempts have failed in a row. When it ends, its waiting calls spend the other two as probes.

@@ -83,7 +83,8 @@ func TestRetriersMethod(t *testing.T) {
 	if w, err = newWorld(s, &Variant{}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if links = w.fleets[0].links; &links[0].methods[0] == &links[1].methods[0] {
+	links = w.fleets[0].links
+	if &links[0].methods[0] == &links[1].methods[0] {
 		t.Error("calls of two methods know the same")
 	}
 }

@@ -38,7 +38,8 @@ func TestJudge(t *testing.T) {
 	} {
 		played, test := 0, &outer{TB: t}
 		testkit.Judge(test, func(t testing.TB) {
-			if played++; played <= misses {
+			played++
+			if played <= misses {
 				t.Errorf("play %d misses", played)
 				t.Error("twice")
 			}

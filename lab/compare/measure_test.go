@@ -100,7 +100,8 @@ func TestCompareErrors(t *testing.T) {
 	for name, at := range map[string]int{"broken": 1, "late": 6} {
 		m, runs := new(still), 0
 		s := &subject{name: name, run: func(int) error {
-			if runs++; runs == at {
+			runs++
+			if runs == at {
 				return bad
 			}
 			m.at += time.Millisecond

@@ -198,7 +198,8 @@ func TestProxies(t *testing.T) {
 					got, made, again := all[i].of(getOrder), all[i].of(createOrder), l.repeated(c.name+" "+createOrder)
 					row = append(row, fmt.Sprintf("%s · %s · %d", percent(got.good(), len(got)), percent(made.good(), len(made)), again))
 					good[c.name] += got.good()
-					if twice[c.name] += again; c.name == ourName {
+					twice[c.name] += again
+					if c.name == ourName {
 						reads += len(got)
 					}
 					for _, o := range made {

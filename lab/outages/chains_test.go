@@ -125,29 +125,11 @@ func (says telling) play(t *testing.T, dead int) (success, perCall float64) {
 		gateway := testkit.Must(testserver.DialAll(middle, append(dial, grpc.WithDefaultServiceConfig(config))...))(t)
 		t.Cleanup(func() { _ = gateway.Close() })
 		gateway.Connect()
-		calls := func(length time.Duration) (good, all int) {
-			var mu sync.Mutex
-			var running sync.WaitGroup
-			for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(interval) {
-				all++
-				running.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), patience)
-					defer cancel()
-					if gateway.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}) == nil {
-						mu.Lock()
-						defer mu.Unlock()
-						good++
-					}
-				})
-			}
-			running.Wait()
-			return good, all
-		}
-		calls(calm)
+		call(t, gateway, calm)
 		for _, s := range last[:dead] {
 			s.Down()
 		}
-		calls(calm)
+		call(t, gateway, calm)
 		requests := func() (n int) {
 			for _, s := range middle {
 				n += s.Count(method)
@@ -155,7 +137,7 @@ func (says telling) play(t *testing.T, dead int) (success, perCall float64) {
 			return n
 		}
 		before := requests()
-		good, all := calls(users)
+		good, all := call(t, gateway, users)
 		success, perCall = float64(good)/float64(all), float64(requests()-before)/float64(all)
 	})
 	return success, perCall

@@ -7,11 +7,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -44,7 +44,7 @@ func grpcClient(name, more string) client {
 
 func failsafeClient(name string, share float64) client {
 	return client{name, func(_ *testing.T, attemptTimeout time.Duration) []grpc.DialOption {
-		return append(peers.Intercepted(peers.Failsafe(peerPlan(attemptTimeout), share)), reconnects)
+		return failsafes(peerPlan(attemptTimeout), share)
 	}}
 }
 
@@ -72,7 +72,7 @@ var (
 	}}
 	throttledGRPC = grpcClient("gRPC with `retryThrottling`", `"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},`)
 	middleware    = client{"go-grpc-middleware", func(_ *testing.T, attemptTimeout time.Duration) []grpc.DialOption {
-		return append(peers.Intercepted(retry.UnaryClientInterceptor(peers.Middleware(peerPlan(attemptTimeout))...)), reconnects)
+		return middlewares(peerPlan(attemptTimeout))
 	}}
 	failsafeGo = failsafeClient("failsafe-go", 0)
 	budgeted   = failsafeClient("failsafe-go with `WithBudget`", 0.2)
@@ -124,7 +124,7 @@ func TestDocsAreCurrent_ComingFrom(t *testing.T) {
 		load.Rows = nil
 		for _, c := range []client{grpcClient("gRPC", ""), throttledGRPC, middleware, failsafeGo, budgeted, stagger} {
 			row := []string{c.name}
-			for _, every := range []int{1, 3} {
+			for _, every := range []int64{1, 3} {
 				perCall, success := failing(t, c, every)
 				row = append(row, fmt.Sprintf("%.2f, %.0f %%", perCall, success))
 			}
@@ -185,45 +185,24 @@ func restart(t *testing.T, c client, down time.Duration) (failed, calls int, lon
 
 // failing returns the requests for each call, and the success in percent, while every so many requests fail for
 // 10 s: 100 calls a second, with deadlines of 2 s.
-func failing(t *testing.T, c client, every int) (perCall, success float64) {
+func failing(t *testing.T, c client, every int64) (perCall, success float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t, testserver.Keep(1))
 		server.On("*", testserver.OK().Delay(work))
 		conn := server.Dial(t, c.dial(t, 0)...)
-		var mu sync.Mutex
-		var running sync.WaitGroup
-		succeeded := 0
-		calls := func(n int) {
-			for range n {
-				running.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), patience)
-					defer cancel()
-					err := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
-					mu.Lock()
-					defer mu.Unlock()
-					if err == nil {
-						succeeded++
-					}
-				})
-				time.Sleep(interval)
-			}
-			running.Wait()
-		}
-		calls(500)
-		before, n := server.Count(method), 0
+		call(t, conn, 5*time.Second)
+		before := server.Count(method)
+		var n atomic.Int64
 		server.On("*", testserver.Func(func(_ context.Context, _ testserver.Attempt) testserver.Step {
-			mu.Lock()
-			defer mu.Unlock()
-			if n++; n%every == 0 {
+			if n.Add(1)%every == 0 {
 				return testserver.Fail(codes.Unavailable).Delay(work)
 			}
 			return testserver.OK().Delay(work)
 		}))
-		succeeded = 0
-		calls(1000)
-		perCall = float64(server.Count(method)-before) / 1000
-		success = float64(succeeded) / 10
+		good, all := call(t, conn, 10*time.Second)
+		perCall = float64(server.Count(method)-before) / float64(all)
+		success = 100 * float64(good) / float64(all)
 	})
 	return perCall, success
 }

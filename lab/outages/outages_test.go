@@ -16,10 +16,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -30,6 +32,7 @@ import (
 	_ "github.com/stagger-go/stagger/elsewhere" // the load balancing policy of the file
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/testkit"
+	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -98,6 +101,14 @@ type player struct {
 
 // gRPC's own, without those of the test server, which have no jitter.
 var reconnects = grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 20 * time.Second})
+
+func middlewares(plan peers.Plan) []grpc.DialOption {
+	return append(peers.Intercepted(retry.UnaryClientInterceptor(peers.Middleware(plan)...)), reconnects)
+}
+
+func failsafes(plan peers.Plan, share float64) []grpc.DialOption {
+	return append(peers.Intercepted(peers.Failsafe(plan, share)), reconnects)
+}
 
 const retries = `"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
 	"retryableStatusCodes": ["UNAVAILABLE"]`
@@ -234,6 +245,26 @@ func play(t *testing.T, p player, tr trouble) (f figures) {
 		f = judge(calls, from, to, most)
 	})
 	return f
+}
+
+// call makes a user's call each interval, and returns how many of them succeed.
+func call(t *testing.T, conn *grpc.ClientConn, length time.Duration) (good, all int) {
+	t.Helper()
+	var ok atomic.Int64
+	var running sync.WaitGroup
+	for range int(length / interval) {
+		all++
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}) == nil {
+				ok.Add(1)
+			}
+		})
+		time.Sleep(interval)
+	}
+	running.Wait()
+	return int(ok.Load()), all
 }
 
 // requests returns how many have reached orders, and the servers behind it.

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -69,12 +68,8 @@ var retriers = []retrier{
 	{"gRPC", func(*testing.T, int) []grpc.DialOption {
 		return []grpc.DialOption{reconnects, peers.ServiceConfig(outagePlan, `"loadBalancingConfig": [{"round_robin": {}}],`)}
 	}},
-	{"go-grpc-middleware", func(*testing.T, int) []grpc.DialOption {
-		return append(peers.Intercepted(retry.UnaryClientInterceptor(peers.Middleware(outagePlan)...)), reconnects)
-	}},
-	{"failsafe-go", func(*testing.T, int) []grpc.DialOption {
-		return append(peers.Intercepted(peers.Failsafe(outagePlan, 0)), reconnects)
-	}},
+	{"go-grpc-middleware", func(*testing.T, int) []grpc.DialOption { return middlewares(outagePlan) }},
+	{"failsafe-go", func(*testing.T, int) []grpc.DialOption { return failsafes(outagePlan, 0) }},
 	{"stagger", func(t *testing.T, process int) []grpc.DialOption {
 		t.Helper()
 		set := testkit.Must(policy.Parse("retry.yaml", []byte(`

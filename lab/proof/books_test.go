@@ -239,7 +239,8 @@ func listener(f *panics) interceptor.Observer {
 			hear(ctx, func(s *story) {
 				s.single = s.single || e.Mode == policy.ModeOff
 				whole := len(s.attempts) == e.Attempts && slices.Contains(decision.Reasons(), e.Reason)
-				if s.ended++; s.ended > 1 || !whole && f.active.Load() == 0 { // else a panic may have cut something off
+				s.ended++
+				if s.ended > 1 || !whole && f.active.Load() == 0 { // else a panic may have cut something off
 					s.add("%s: the call ends after %d attempts, and of %v was told: %s", s.name, e.Attempts, s.attempts, e.Reason)
 				}
 			})

@@ -110,7 +110,8 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 		for _, a := range attempts {
 			times = append(times, a.Time.Sub(start).String())
 		}
-		if outcome += ", requests at " + strings.Join(times, ", "); len(times) == 0 {
+		outcome += ", requests at " + strings.Join(times, ", ")
+		if len(times) == 0 {
 			outcome = strings.Replace(outcome, ", requests at ", ", no request", 1)
 		}
 		for _, key := range s.shows {

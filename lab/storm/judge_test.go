@@ -132,7 +132,8 @@ func (o *outcome) besideItself(i int) []verdict {
 	}
 	r, without := o.results[i], o.results[same]
 	v := verdict{claim: "success no lower than with retries that go wherever they are picked to", is: percent(r), beside: percent(without)}
-	if v.ok = !lower(r, without); o.storm.targetOf(c).more {
+	v.ok = !lower(r, without)
+	if o.storm.targetOf(c).more {
 		v.claim, v.ok = "success higher than with such retries", r.Success > without.Success
 	}
 	return []verdict{v}

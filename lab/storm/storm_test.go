@@ -248,7 +248,8 @@ func TestPolicies(t *testing.T) {
 		if b := retry.Backoff; retry.MaxAttempts != attempts || b.Initial != initialBackoff || b.Max != maxBackoff {
 			t.Errorf("%s: %+v; want the settings of the peers", s.Title, retry)
 		}
-		if retry.PerAttemptTimeout = 0; first == nil {
+		retry.PerAttemptTimeout = 0
+		if first == nil {
 			first = &retry
 		}
 		if !reflect.DeepEqual(retry, *first) {

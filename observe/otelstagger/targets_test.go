@@ -116,7 +116,7 @@ methodConfig:
 // A metric has at most a thousand targets and "other", however many targets a program has. Nothing that is counted is lost, and the
 // error handler of OpenTelemetry hears of it once.
 func TestMetrics_ManyTargets(t *testing.T) { // not parallel: OpenTelemetry has one error handler
-	const n = 3000
+	const n = 1500
 	for name, row := range map[string]struct {
 		options []otelstagger.MetricsOption
 		metrics int // that have targets here

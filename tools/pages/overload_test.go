@@ -41,9 +41,8 @@ func TestOverloadPage_Numbers(t *testing.T) {
 	})
 	picture := read(t, "docs/diagrams/budget.svg")
 	for _, want := range []string{
-		fmt.Sprintf("The bucket holds %v retries.", b.Size), fmt.Sprintf("fill it up to %v.", b.RefundSize),
-		fmt.Sprintf("After %d failures in a row, retries wait", budget.AllFail), fmt.Sprintf(">after %d failures in a row,</text>", budget.AllFail),
-		fmt.Sprintf(">%v</text>", b.Size), fmt.Sprintf(">%v</text>", b.RefundSize),
+		fmt.Sprintf("holds %v ", b.Size), fmt.Sprintf("up to %v.", b.RefundSize), fmt.Sprintf("After %d failures", budget.AllFail),
+		fmt.Sprintf(">after %d failures", budget.AllFail), fmt.Sprintf(">%v</text>", b.Size), fmt.Sprintf(">%v</text>", b.RefundSize),
 	} {
 		if !strings.Contains(picture, want) {
 			t.Errorf("docs/diagrams/budget.svg doesn't show %q", want)
