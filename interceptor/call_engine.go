@@ -143,8 +143,10 @@ func (c *call) now() (now attempts.Now) {
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
-		c.waitedFor = c.waitsFor(a, r.Err, now)
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
+		if c.engine.Stopped() && reason != policy.ReasonClosed {
+			c.waitedFor = c.waitsFor(a, r.Err, now)
+		}
 	}
 	step := c.engine.Ended(a.number, r, now)
 	a.slow = c.engine.EndedSlow()
@@ -153,6 +155,9 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 }
 
 const waitedForStream = "stream"
+
+// shortestWait is a time in which an attempt that has no stream has waited for nothing: the context was over before.
+const shortestWait = time.Millisecond
 
 // waitNames are texts of Error.WaitedFor.
 var waitNames = [...]string{attempts.WaitBackoff: "backoff", attempts.WaitConnection: "connection", attempts.WaitAnswer: "answer"}
@@ -164,6 +169,8 @@ func (c *call) waitsFor(a *attempt, err error, now attempts.Now) string {
 		return ""
 	case !a.report.unsent:
 		return "response"
+	case a.took < shortestWait:
+		return ""
 	case now.Down || now.Connecting:
 		return "connection"
 	default:
@@ -216,7 +223,9 @@ func (c *call) sleep(until time.Duration, watch bool) {
 func (c *call) wake(now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
-		c.waitedFor = waitNames[c.engine.Waiting()]
+		if reason != policy.ReasonClosed {
+			c.waitedFor = waitNames[c.engine.Waiting()]
+		}
 		return c.engine.Stop(reason, now)
 	}
 	c.connect(now)

@@ -42,7 +42,7 @@ type Error struct {
 
 	// WaitedFor says what the call waited for when its context ended: the "response" of a server, a "connection", a free "stream" on a
 	// connection whose server allows no more (MAX_CONCURRENT_STREAMS), the "backoff", or an "answer" to another call while all fail. It is ""
-	// for other ends, and if gRPC doesn't tell, as of a wait in an inner interceptor. It is a string for logs.
+	// for other ends, if the context was over before, and if gRPC doesn't tell, as of a wait in an inner interceptor. It is a string for logs.
 	WaitedFor string
 
 	// Answers describes the responses that prevented another attempt, if Reason is [policy.ReasonNotProvenFast] or

@@ -55,6 +55,83 @@ func TestError_WaitedFor(t *testing.T) {
 	}
 }
 
+// A call that ends otherwise, or whose context was over before, has waited for nothing, and its text is gRPC's.
+func TestError_WaitedForNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		before func(t *testing.T, s *scene) context.Context
+		want   string
+	}{
+		"the connection is closed": {func(t *testing.T, s *scene) context.Context {
+			_ = s.conn.Close()
+			return t.Context()
+		}, "closed: grpc: the client connection is closing"},
+		"the connection closes in a backoff": {func(t *testing.T, s *scene) context.Context {
+			s.On(get, restarting.Pushback("700"))
+			time.AfterFunc(500*ms, func() { _ = s.conn.Close() })
+			return t.Context()
+		}, "closed: restarting"},
+		"the connection closes under an attempt": {func(t *testing.T, s *scene) context.Context {
+			s.On(get, testserver.Hang())
+			time.AfterFunc(500*ms, func() { _ = s.conn.Close() })
+			return t.Context()
+		}, "closed: grpc: the client connection is closing"},
+		"cancelled before": {func(t *testing.T, _ *scene) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx
+		}, "cancelled: context canceled"},
+		"expired before": {func(t *testing.T, _ *scene) context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+			t.Cleanup(cancel)
+			return ctx
+		}, "deadline_exceeded: context deadline exceeded"},
+		"another attempt has failed for good": {loserWaits, "non_retryable: scripted failure"},
+	} {
+		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				c := everywhere()
+				if strings.HasPrefix(name, "another") {
+					c = hedged()
+				}
+				play(t, c, func(t *testing.T, s scene) {
+					s.connect()
+					err := exchange(row.before(t, &s), s.conn, desc, get)
+					e, ok := errors.AsType[*interceptor.Error](err)
+					if !ok || e.WaitedFor != "" || string(e.Reason)+": "+status.Convert(err).Message() != row.want {
+						t.Fatalf("%v: %+v; want %s, and nothing that it waited for", err, e, row.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// loserWaits makes the second attempt fail for good. The first one's end is told after the call's context is over.
+func loserWaits(t *testing.T, s *scene) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ends := func(of context.Context) {
+		if n, _ := interceptor.AttemptFromContext(of); n == 1 {
+			context.AfterFunc(of, cancel)
+		}
+	}
+	s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			ends(ctx)
+			err := invoke(ctx, method, req, reply, cc, opts...)
+			time.Sleep(ms)
+			return err
+		}), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			ends(ctx)
+			return open(ctx, desc, cc, method, opts...)
+		}))...)
+	s.connect()
+	knowLatency(s.retrier, s.conn)
+	s.On(get, testserver.Hang(), testserver.Fail(codes.NotFound))
+	return ctx
+}
+
 // oneStream makes the server allow one stream, which another call has.
 func oneStream(t *testing.T, s *scene) {
 	t.Helper()
