@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/grpctext"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -156,8 +157,9 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 
 const waitedForStream = "stream"
 
-// shortestWait is a time in which an attempt that has no stream has waited for nothing: the context was over before.
-const shortestWait = time.Millisecond
+// shortestWait is a time in which an attempt that has got no stream may have waited for nothing, but for a free processor: its context was
+// over before.
+const shortestWait = 10 * time.Millisecond
 
 // waitNames are texts of Error.WaitedFor.
 var waitNames = [...]string{attempts.WaitBackoff: "backoff", attempts.WaitConnection: "connection", attempts.WaitAnswer: "answer"}
@@ -169,12 +171,12 @@ func (c *call) waitsFor(a *attempt, err error, now attempts.Now) string {
 		return ""
 	case !a.report.unsent:
 		return "response"
-	case a.took < shortestWait:
-		return ""
-	case now.Down || now.Connecting:
+	case now.Down, now.Connecting, grpctext.AwaitedConnection(err):
 		return "connection"
-	default:
+	case a.took >= shortestWait && grpctext.AwaitedStream(err):
 		return waitedForStream
+	default:
+		return ""
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -29,6 +30,7 @@ func TestError_WaitedFor(t *testing.T) {
 		"a response to the second attempt": {func(_ *testing.T, s *scene) { s.On(get, restarting, testserver.Hang()) }, "response"},
 		"a backoff":                        {func(_ *testing.T, s *scene) { s.On(get, restarting.Pushback("700")) }, "backoff"},
 		"a connection":                     {func(_ *testing.T, s *scene) { s.leave() }, "connection"},
+		"a connection that comes too late": {comesLate, "connection"},
 		"a free stream":                    {oneStream, "stream"},
 		"an answer to another call":        {failAll, "answer"},
 		"an inner interceptor":             {waitInside, ""},
@@ -53,6 +55,29 @@ func TestError_WaitedFor(t *testing.T) {
 			})
 		}
 	}
+}
+
+// comesLate makes the server go away, and be back when gRPC has given up.
+func comesLate(t *testing.T, s *scene) {
+	t.Helper()
+	var conn *grpc.ClientConn
+	back := func() {
+		s.Up()
+		for conn.GetState() != connectivity.Ready {
+			conn.WaitForStateChange(t.Context(), conn.GetState())
+		}
+	}
+	conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)), grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			defer back()
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			defer back()
+			return open(ctx, desc, cc, method, opts...)
+		}))...)
+	s.conn = conn
+	s.leave()
 }
 
 // A call that ends otherwise, or whose context was over before, has waited for nothing, and its text is gRPC's.
