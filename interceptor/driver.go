@@ -114,9 +114,6 @@ func (d *driver) makeAttempt(a *attempt, ours bool) (next *attempt) {
 	}
 	d.locked(func() {
 		d.join()
-		if d.call.engine.Over() { // a panic has ended the call meanwhile
-			return
-		}
 		step := d.call.reportEnd(a, r, now)
 		next = d.act(&step, now.At, ours)
 		if d.call.retrier.observers.Load().attempts {
@@ -185,9 +182,6 @@ func (d *driver) awaitOurs() (due time.Duration, watch, done bool) {
 // wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. ours says that the goroutine is one of ours.
 // The lock must be held.
 func (d *driver) wake(ours bool) (next *attempt) {
-	if d.call.engine.Over() { // a panic has ended the call meanwhile
-		return nil
-	}
 	now := d.call.now()
 	step := d.call.wake(now)
 	next = d.act(&step, now.At, ours)
