@@ -129,7 +129,7 @@ func (c *call) failure(end *attempts.End) *Error {
 		return nil
 	}
 	note := ""
-	if err == end.Err && c.waitedFor == waitedForStream {
+	if c.waitedFor == waitedForStream && !isResponse(err) {
 		note = "; no stream was free on the connection (MAX_CONCURRENT_STREAMS)"
 	}
 	if c.flags&byDefaultTimeout != 0 && end.Reason == policy.ReasonDeadlineExceeded {

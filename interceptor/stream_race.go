@@ -86,7 +86,7 @@ func (s *stream) decideDue() {
 
 // reportDue is decideDue inside decide.
 func (s *stream) reportDue() {
-	for s.entry.mode == policy.ModeObserve && !s.over && s.due <= clock.Now() {
+	for !s.over && s.due <= clock.Now() {
 		now := s.now()
 		now.At = s.due
 		now.Down, now.Connecting = false, false // the attempt has a connection, whatever became of it since

@@ -15,8 +15,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -55,6 +57,29 @@ func TestError_WaitedFor(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The error of an earlier attempt, which has found no connection, says nothing of the stream that a later one waited for.
+func TestError_WaitedForAfterAnother(t *testing.T) {
+	play(t, everywhere(), func(t *testing.T, s scene) {
+		oneStream(t, &s)
+		down := testserver.Start(t)
+		conn := down.Dial(t)
+		down.Down()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := s.retrier.Unary()(ctx, get, wrapperspb.String("order 7"), new(wrapperspb.StringValue), s.conn,
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+				if n, _ := interceptor.AttemptFromContext(ctx); n == 1 {
+					cc = conn
+				}
+				return cc.Invoke(ctx, method, req, reply, append(opts, interceptor.Disable())...)
+			})
+		e, ok := errors.AsType[*interceptor.Error](err)
+		if !ok || e.Attempts != 2 || e.Reason != policy.ReasonNotConnected || !strings.HasSuffix(err.Error(), "is down\"") {
+			t.Errorf("%v: %+v", err, e)
+		}
+	})
 }
 
 // comesLate makes the server go away, and be back when gRPC has given up.
