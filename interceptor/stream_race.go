@@ -86,14 +86,14 @@ func (s *stream) decideDue() {
 
 // reportDue is decideDue inside decide.
 func (s *stream) reportDue() {
-	for !s.over && s.due <= clock.Now() {
-		now := s.now()
-		now.At = s.due
-		now.Down, now.Connecting = false, false // the attempt has a connection, whatever became of it since
-		step := s.engine.Wake(now)
-		s.due = step.Wake
-		s.notifyDecision(&step, nil, nil)
+	if s.due > clock.Now() {
+		return
 	}
+	now := s.now()
+	now.At, s.due = s.due, attempts.Never
+	now.Down, now.Connecting = false, false // the attempt has a connection, whatever became of it since
+	step := s.engine.Wake(now)
+	s.notifyDecision(&step, nil, nil)
 }
 
 // conclude ends the call. It returns the attempt with the message that the application waits for: the one reply of a stream that has only
