@@ -167,11 +167,11 @@ var waitNames = [...]string{attempts.WaitBackoff: "backoff", attempts.WaitConnec
 // waitsFor returns what attempt a, which has ended with err and the call's context, waited for, as far as gRPC tells.
 func (c *call) waitsFor(a *attempt, err error, now attempts.Now) string {
 	switch {
-	case c.cc == nil, !a.report.ended, isResponse(err): // a function, an inner interceptor, or credentials
+	case !a.report.ended: // a function, or an inner interceptor
 		return ""
 	case !a.report.unsent:
 		return "response"
-	case now.Down, now.Connecting, grpctext.AwaitedConnection(err):
+	case now.Connecting, grpctext.AwaitedConnection(err): // gRPC doesn't say that it waits for a name's addresses
 		return "connection"
 	case a.took >= shortestWait && grpctext.AwaitedStream(err):
 		return waitedForStream

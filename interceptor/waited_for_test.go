@@ -14,10 +14,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/testkit"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -33,6 +36,7 @@ func TestError_WaitedFor(t *testing.T) {
 		"a backoff":                        {func(_ *testing.T, s *scene) { s.On(get, restarting.Pushback("700")) }, "backoff"},
 		"a connection":                     {func(_ *testing.T, s *scene) { s.leave() }, "connection"},
 		"a connection that comes too late": {comesLate, "connection"},
+		"addresses of a name":              {resolveNothing, "connection"},
 		"a free stream":                    {oneStream, "stream"},
 		"an answer to another call":        {failAll, "answer"},
 		"an inner interceptor":             {waitInside, ""},
@@ -103,6 +107,14 @@ func comesLate(t *testing.T, s *scene) {
 		}))...)
 	s.conn = conn
 	s.leave()
+}
+
+// resolveNothing connects to a name that has no addresses yet.
+func resolveNothing(t *testing.T, s *scene) {
+	t.Helper()
+	s.conn = testkit.Must(grpc.NewClient("later:///orders", append(s.retrier.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithResolvers(manual.NewBuilderWithScheme("later")))...))(t)
+	t.Cleanup(func() { _ = s.conn.Close() })
 }
 
 // A call that ends otherwise, or whose context was over before, has waited for nothing, and its text is gRPC's.
