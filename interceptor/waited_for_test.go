@@ -63,6 +63,18 @@ func TestError_WaitedFor(t *testing.T) {
 	}
 }
 
+// The default timeout ends a call that found no free stream: the error says both.
+func TestError_WaitedForByDefault(t *testing.T) {
+	play(t, everywhere(), func(t *testing.T, s scene) {
+		oneStream(t, &s)
+		_, err := s.call(t.Context(), get)
+		const both = "; no stream was free on the connection (MAX_CONCURRENT_STREAMS); the call had no deadline"
+		if !strings.Contains(err.Error(), both) {
+			t.Error(err)
+		}
+	}, interceptor.WithDefaultTimeout(time.Second))
+}
+
 // The error of an earlier attempt, which has found no connection, says nothing of the stream that a later one waited for.
 func TestError_WaitedForAfterAnother(t *testing.T) {
 	play(t, everywhere(), func(t *testing.T, s scene) {
@@ -201,7 +213,7 @@ func oneStream(t *testing.T, s *scene) {
 	s.conn = s.Dial(t, s.retrier.DialOptions()...)
 	s.On(create, testserver.Hang())
 	s.connect()
-	go func() { _, _ = s.call(t.Context(), create) }()
+	go func() { _, _ = s.call(t.Context(), create, interceptor.Disable()) }()
 	synctest.Wait()
 }
 
