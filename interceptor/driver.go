@@ -189,13 +189,13 @@ func (d *driver) wake(ours bool) (next *attempt) {
 	return next
 }
 
-// schedule sets the timer to the engine's next time, while attempts run and the application waits. The lock must be held.
+// schedule sets the timer to the engine's next time, while attempts run. After a call is served, the engine has none. The lock must be held.
 func (d *driver) schedule(step *attempts.Step, at time.Duration) {
 	d.due = step.Wake
 	d.watch = step.Watch
 	in := d.due - at
 	switch {
-	case d.served, d.due == attempts.Never, d.call.deciding() && d.call.engine.Running() == 0:
+	case d.due == attempts.Never, d.call.deciding() && d.call.engine.Running() == 0:
 		d.stopTimer()
 	case in <= 0: // a timer would be useless, and two at the same time crash the race detector in a synctest bubble
 		d.stopTimer()
