@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/grpctext"
 	"github.com/stagger-go/stagger/internal/policyfile/compiled"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -143,8 +144,10 @@ func (c *call) now() (now attempts.Now) {
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
-		c.waitedFor = c.waitsFor(a, r.Err, now)
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
+		if c.engine.Stopped() && reason != policy.ReasonClosed {
+			c.waitedFor = c.waitsFor(a, r.Err, now)
+		}
 	}
 	step := c.engine.Ended(a.number, r, now)
 	a.slow = c.engine.EndedSlow()
@@ -154,20 +157,26 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 
 const waitedForStream = "stream"
 
+// shortestWait is a time in which an attempt that has got no stream may have waited for nothing, but for a free processor: its context was
+// over before.
+const shortestWait = 10 * time.Millisecond
+
 // waitNames are texts of Error.WaitedFor.
 var waitNames = [...]string{attempts.WaitBackoff: "backoff", attempts.WaitConnection: "connection", attempts.WaitAnswer: "answer"}
 
 // waitsFor returns what attempt a, which has ended with err and the call's context, waited for, as far as gRPC tells.
 func (c *call) waitsFor(a *attempt, err error, now attempts.Now) string {
 	switch {
-	case c.cc == nil, !a.report.ended, isResponse(err): // a function, an inner interceptor, or credentials
+	case !a.report.ended: // a function, or an inner interceptor
 		return ""
 	case !a.report.unsent:
 		return "response"
-	case now.Down || now.Connecting:
+	case now.Connecting, grpctext.AwaitedConnection(err): // gRPC doesn't say that it waits for a name's addresses
 		return "connection"
-	default:
+	case a.took >= shortestWait && grpctext.AwaitedStream(err):
 		return waitedForStream
+	default:
+		return ""
 	}
 }
 
@@ -216,7 +225,9 @@ func (c *call) sleep(until time.Duration, watch bool) {
 func (c *call) wake(now attempts.Now) attempts.Step {
 	c.stayOff(&now)
 	if reason := c.stopReason(now); reason != "" {
-		c.waitedFor = waitNames[c.engine.Waiting()]
+		if reason != policy.ReasonClosed {
+			c.waitedFor = waitNames[c.engine.Waiting()]
+		}
 		return c.engine.Stop(reason, now)
 	}
 	c.connect(now)

@@ -137,6 +137,24 @@ func (s scene) once(ctx context.Context, kind, method string, opts ...grpc.CallO
 	return exchange(ctx, s.conn, map[string]*grpc.StreamDesc{"stream": serverStream}[kind], method, opts...)
 }
 
+// A call whose attempts may be slow notices a new connection as soon as any other.
+func TestConnectionWait_Watched(t *testing.T) {
+	retry := plain()
+	retry.PerAttemptTimeout = time.Second
+	for name, c := range map[string]spec.Config{"perAttemptTimeout": config(retry), "hedges": hedged()} {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.leave()
+				time.AfterFunc(300*ms, s.Up)
+				begun := time.Now()
+				if _, err := s.call(t.Context(), get); err != nil || time.Since(begun) > 1500*ms {
+					t.Errorf("%v after %v; want a success when the connection is back", err, time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
 // A dead target leaves half of the wait slots to the others.
 func TestConnectionWait_OneTarget(t *testing.T) {
 	t.Parallel()

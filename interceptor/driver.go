@@ -114,9 +114,6 @@ func (d *driver) makeAttempt(a *attempt, ours bool) (next *attempt) {
 	}
 	d.locked(func() {
 		d.join()
-		if d.call.engine.Over() { // a panic has ended the call meanwhile
-			return
-		}
 		step := d.call.reportEnd(a, r, now)
 		next = d.act(&step, now.At, ours)
 		if d.call.retrier.observers.Load().attempts {
@@ -185,9 +182,6 @@ func (d *driver) awaitOurs() (due time.Duration, watch, done bool) {
 // wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. ours says that the goroutine is one of ours.
 // The lock must be held.
 func (d *driver) wake(ours bool) (next *attempt) {
-	if d.call.engine.Over() { // a panic has ended the call meanwhile
-		return nil
-	}
 	now := d.call.now()
 	step := d.call.wake(now)
 	next = d.act(&step, now.At, ours)
@@ -195,13 +189,13 @@ func (d *driver) wake(ours bool) (next *attempt) {
 	return next
 }
 
-// schedule sets the timer to the engine's next time, while attempts run and the application waits. The lock must be held.
+// schedule sets the timer to the engine's next time, while attempts run. After a call is served, the engine has none. The lock must be held.
 func (d *driver) schedule(step *attempts.Step, at time.Duration) {
 	d.due = step.Wake
 	d.watch = step.Watch
 	in := d.due - at
 	switch {
-	case d.served, d.due == attempts.Never, d.call.deciding() && d.call.engine.Running() == 0:
+	case d.due == attempts.Never, d.call.deciding() && d.call.engine.Running() == 0:
 		d.stopTimer()
 	case in <= 0: // a timer would be useless, and two at the same time crash the race detector in a synctest bubble
 		d.stopTimer()

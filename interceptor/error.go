@@ -21,10 +21,10 @@ import (
 )
 
 // Error is the error of a call, with details from stagger. Its text and its status are those of the last attempt, unchanged:
-// status.FromError, status.Code and errors.As return the same as without stagger. The text says more only if the
-// policies' defaultTimeout ends the call: that, and why no attempt was sent in parallel with a slow one; and if the call's context ended while the
-// last attempt waited for a free stream. If the call's end hides the error of an earlier attempt, errors.Is and
-// errors.As find that as well. To get the details:
+// status.FromError, status.Code and errors.As return the same as without stagger. The text says more only if the policies' defaultTimeout
+// ends the call: that, and why no attempt was sent in parallel with a slow one; and if the context ended before the last attempt had a
+// stream on its connection. If the call's end hides the error of an earlier attempt, errors.Is and errors.As find that as well. To get the
+// details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -42,7 +42,7 @@ type Error struct {
 
 	// WaitedFor says what the call waited for when its context ended: the "response" of a server, a "connection", a free "stream" on a
 	// connection whose server allows no more (MAX_CONCURRENT_STREAMS), the "backoff", or an "answer" to another call while all fail. It is ""
-	// for other ends, and if gRPC doesn't tell, as of a wait in an inner interceptor. It is a string for logs.
+	// for other ends, if the context was over before, and if gRPC doesn't tell, as of a wait in an inner interceptor. It is a string for logs.
 	WaitedFor string
 
 	// Answers describes the responses that prevented another attempt, if Reason is [policy.ReasonNotProvenFast] or
@@ -129,8 +129,8 @@ func (c *call) failure(end *attempts.End) *Error {
 		return nil
 	}
 	note := ""
-	if c.waitedFor == waitedForStream {
-		note = "; no stream was free on the connection (MAX_CONCURRENT_STREAMS)"
+	if c.waitedFor == waitedForStream && !isResponse(err) {
+		note = "; no stream was opened for it: the server's limit (MAX_CONCURRENT_STREAMS) may be reached"
 	}
 	if c.flags&byDefaultTimeout != 0 && end.Reason == policy.ReasonDeadlineExceeded {
 		note += fmt.Sprintf("; the call had no deadline, and defaultTimeout (interceptor.WithDefaultTimeout) is %v", c.entry.defaultTimeout)

@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -166,6 +168,48 @@ func TestObserve_StreamsTellLate(t *testing.T) {
 				synctest.Wait()
 				if got := s.decided(); got != row.decided || s.Count(get) != 1 {
 					t.Errorf("decided: %s, with %d attempts; want %s", got, s.Count(get), row.decided)
+				}
+			})
+		})
+	}
+}
+
+// What was due is told though the stream's connection takes no other calls by then, as that of a server that shuts down.
+func TestObserve_StreamOutlivesConnection(t *testing.T) {
+	play(t, observed(hedged()), func(t *testing.T, s scene) {
+		s.conn = speaking(t, s.retrier, func(f *http2.Framer, frame http2.Frame) {
+			switch frame := frame.(type) {
+			case *http2.HeadersFrame:
+				_ = f.WriteGoAway(frame.StreamID, http2.ErrCodeNo, nil)
+			case *http2.PingFrame:
+				_ = f.WritePing(true, frame.Data)
+			}
+		})
+		knowLatency(s.retrier, s.conn)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = exchange(ctx, s.conn, serverStream, get)
+		synctest.Wait()
+		if got := s.decided(); got != "hedge false 0s OBSERVE" {
+			t.Errorf("decided: %s", got)
+		}
+	})
+}
+
+// RecvMsg races with nothing if it begins before the request is sent, so no attempt would follow.
+func TestObserve_RecvMsgBeginsBefore(t *testing.T) {
+	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve} {
+		t.Run(string(mode), func(t *testing.T) {
+			retry := plain()
+			retry.PerAttemptTimeout = 100 * ms
+			c := config(retry)
+			c.Mode = string(mode)
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, text("1").Delay(time.Second))
+				stream := s.open(t, t.Context(), serverStream)
+				time.AfterFunc(ms, func() { send(t, stream, "order 7") })
+				if _, err := receive(stream); err != io.EOF || s.decided() != "" || s.Count(get) != 1 {
+					t.Errorf("%v, decided %q, %d attempts; want no decision", err, s.decided(), s.Count(get))
 				}
 			})
 		})

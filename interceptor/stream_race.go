@@ -71,7 +71,7 @@ func (s *stream) findReplies(want decision.Commit, m any) (replies protoreflect.
 // observeRace begins, in mode OBSERVE, a wait for which ENFORCE would race. It must run inside decide.
 func (s *stream) observeRace(want decision.Commit, m any) {
 	s.findReplies(want, m)
-	s.timeAttempts()
+	s.due = s.engine.Await(attempts.Now{At: clock.Now()}).Wake
 }
 
 // decideDue decides what was due while an operation waited, before the operation reports what it has found. Only mode OBSERVE has anything
@@ -86,13 +86,14 @@ func (s *stream) decideDue() {
 
 // reportDue is decideDue inside decide.
 func (s *stream) reportDue() {
-	for s.entry.mode == policy.ModeObserve && !s.over && s.due <= clock.Now() {
-		now := s.now()
-		now.At = s.due
-		step := s.engine.Wake(now)
-		s.due = step.Wake
-		s.notifyDecision(&step, nil, nil)
+	if s.due > clock.Now() {
+		return
 	}
+	now := s.now()
+	now.At, s.due = s.due, attempts.Never
+	now.Down, now.Connecting = false, false // the attempt has a connection, whatever became of it since
+	step := s.engine.Wake(now)
+	s.notifyDecision(&step, nil, nil)
 }
 
 // conclude ends the call. It returns the attempt with the message that the application waits for: the one reply of a stream that has only

@@ -299,7 +299,7 @@ func (s *stream) beginWait() (watched bool) {
 // timeAttempts begins the time of attempts, once the server has the whole request and the application waits. The lock must be held.
 func (s *stream) timeAttempts() {
 	if s.whole && s.awaited && !s.over {
-		s.due = s.engine.Await(attempts.Now{At: clock.Now()}).Wake
+		s.engine.Await(attempts.Now{At: clock.Now()})
 	}
 }
 

@@ -239,6 +239,26 @@ func TestStreamHedge_WinnersMetadata(t *testing.T) {
 	})
 }
 
+// An attempt whose message is still inside an interceptor when another one wins has ended as a cancelled one.
+func TestStreamHedge_LoserHasItsMessage(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return slowReceiver{stream}
+			}
+			return stream
+		})
+		s.On(get, text("first").Delay(120*ms), text("second").Delay(50*ms))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "x")
+		got, err := receive(stream)
+		synctest.Wait()
+		if fmt.Sprint(got) != "[second]" || err != io.EOF || len(s.attempts) != 2 || s.attempts[0].Attempt != 1 || s.attempts[0].Code != codes.Canceled {
+			t.Errorf("%v, %v; attempts %+v", got, err, s.attempts)
+		}
+	})
+}
+
 func TestStreamHedge_Cancel(t *testing.T) {
 	for name, desc := range kinds() {
 		t.Run(name, func(t *testing.T) {

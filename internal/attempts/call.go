@@ -239,6 +239,9 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 	return step
 }
 
+// Stopped reports whether Stop has ended the wait for a result, and attempts still run.
+func (c *Call) Stopped() bool { return c.state == gone }
+
 // Abort settles everything after a panic of a callback (budget, breaker, observer) or of an inner interceptor, inside an event or between
 // two, and ends the call. The driver cancels all attempts.
 func (c *Call) Abort(now Now) {

@@ -5,6 +5,7 @@
 package grpctext
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -39,6 +40,20 @@ func Dropped(code codes.Code, err error) bool {
 var drops = []string{
 	"RPC is dropped",
 	"request dropped by grpclb",
+}
+
+// AwaitedConnection reports whether err is grpc-go's for a call whose context has ended while it waited for a connection. err may wrap the
+// status.
+func AwaitedConnection(err error) bool {
+	text := Message(err)
+	return strings.HasSuffix(text, " while waiting for connections to become ready") || strings.HasPrefix(text, "latest balancer error: ")
+}
+
+// AwaitedStream reports whether err may be grpc-go's for a call whose context has ended while it waited for a free stream: the text is the
+// context's alone. So is that of a call whose context was over before. err may wrap the status.
+func AwaitedStream(err error) bool {
+	text := Message(err)
+	return text == context.Canceled.Error() || text == context.DeadlineExceeded.Error()
 }
 
 // Deterministic reports whether err is an error for a message as such, on either side: the same

@@ -56,3 +56,20 @@ func TestTexts(t *testing.T) {
 		t.Errorf("an error without a status has the message %q", got)
 	}
 }
+
+// gRPC says what an attempt without a stream has waited for only by its text.
+func TestAwaited(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct{ connection, stream bool }{
+		"context deadline exceeded while waiting for connections to become ready": {connection: true},
+		"latest balancer error: connection refused":                               {connection: true},
+		"context canceled":                       {stream: true},
+		"context deadline exceeded":              {stream: true},
+		"grpc: the client connection is closing": {},
+	} {
+		err := fmt.Errorf("inner: %w", status.Error(codes.Canceled, text))
+		if c, s := grpctext.AwaitedConnection(err), grpctext.AwaitedStream(err); c != want.connection || s != want.stream {
+			t.Errorf("%q: connection %v, stream %v; want %+v", text, c, s, want)
+		}
+	}
+}

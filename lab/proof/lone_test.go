@@ -382,12 +382,13 @@ func (l *lone) checkEnd(f *findings, told *story, seen *sight, by int) {
 		f.add("observers were told of %d ends, OnFinish of %v", told.ended, seen.finished)
 		return
 	}
-	end := ""
+	end, ended := "", time.Duration(0)
 	for _, r := range seen.receiver {
 		if r.call == "RecvMsg" || r.call == "NewStream" {
-			end = r.got
+			end, ended = r.got, r.at
 		}
 	}
+	together := slices.ContainsFunc(seen.third, func(r result) bool { return r.call == "header" && r.at == ended }) // a row of NOT-HANDLED.md
 	failed := strings.HasSuffix(end, ")")
 	finished := seen.finished[0]
 	code := func(text string) string { text, _, _ = strings.Cut(text, "("); return text }
@@ -400,7 +401,7 @@ func (l *lone) checkEnd(f *findings, told *story, seen *sight, by int) {
 	case failed && code(finished) != code(end) && !cut, !failed && finished != "ok" && !cut:
 		f.add("the application received %s, and OnFinish %s", end, finished)
 	}
-	if seen.whole && end == "EOF" && finished == "ok" && by == 0 && !l.swallow {
+	if seen.whole && end == "EOF" && finished == "ok" && by == 0 && !l.swallow && !together {
 		f.add("success without a trailer: %s", seen.trailer)
 	}
 }
