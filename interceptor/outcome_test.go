@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -190,49 +191,47 @@ func TestUnsent_GRPCRetries(t *testing.T) {
 	}
 }
 
-// gRPC itself retries a stream that the server refused unseen, even with its retries off.
-// That is not an attempt of ours: it costs no budget, and doesn't count for maxAttempts.
+// gRPC itself retries a stream that the server refused unseen, once for each attempt, even with its retries off. That is not an attempt of
+// ours: it costs no budget, doesn't count for maxAttempts, and doesn't need an idempotent method. gRPC's own retries do so for the first
+// attempt only.
 func TestOutcome_RefusedStream(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		streams := 0
-		j := new(journal)
-		conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
-			if frame, ok := frame.(*http2.HeadersFrame); ok {
-				streams++
-				if streams == 1 {
-					_ = f.WriteRSTStream(frame.StreamID, http2.ErrCodeRefusedStream)
-				} else {
-					complete(f, frame.StreamID)
+	most := plain().MaxAttempts
+	for name, row := range map[string]struct {
+		method            string
+		refused           int // streams
+		reason            policy.Reason
+		streams, attempts int
+	}{
+		"the first":    {create, 1, "", 2, 1},
+		"each of them": {get, math.MaxInt, policy.ReasonAttemptsExhausted, 2 * most, most},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				streams := 0
+				j := new(journal)
+				conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
+					headers, ok := frame.(*http2.HeadersFrame)
+					if !ok {
+						return
+					}
+					streams++
+					if streams <= row.refused {
+						_ = f.WriteRSTStream(headers.StreamID, http2.ErrCodeRefusedStream)
+					} else {
+						complete(f, headers.StreamID)
+					}
+				})
+				_, err := (scene{conn: conn}).call(t.Context(), row.method)
+				if (err == nil) != (row.reason == "") || reasonOf(err) != row.reason {
+					t.Errorf("%v (%s); want %q", err, reasonOf(err), row.reason)
 				}
-			}
+				if streams != row.streams || len(j.attempts) != row.attempts {
+					t.Errorf("the server saw %d streams, the observer %d attempts; want %d and %d", streams, len(j.attempts), row.streams, row.attempts)
+				}
+			})
 		})
-		if _, err := (scene{conn: conn}).call(t.Context(), create); err != nil {
-			t.Errorf("%v; want the answer of the second stream, though the method is not safe to repeat", err)
-		}
-		if streams != 2 || len(j.attempts) != 1 {
-			t.Errorf("the server saw %d streams, the observer %d attempts; want 2 and 1", streams, len(j.attempts))
-		}
-	})
-}
-
-// gRPC retries each attempt once by itself: its own retries do that for the first attempt only.
-func TestOutcome_EachStreamRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		streams := 0
-		j := new(journal)
-		conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
-			if frame, ok := frame.(*http2.HeadersFrame); ok {
-				streams++
-				_ = f.WriteRSTStream(frame.StreamID, http2.ErrCodeRefusedStream)
-			}
-		})
-		_, err := (scene{conn: conn}).call(t.Context(), get)
-		if most := plain().MaxAttempts; reasonOf(err) != policy.ReasonAttemptsExhausted || len(j.attempts) != most || streams != 2*most {
-			t.Errorf("%v (%s): the server saw %d streams, the observer %d attempts; want %d and %d", err, reasonOf(err), streams, len(j.attempts), 2*most, most)
-		}
-	})
+	}
 }
 
 // What fails on this side fails again.
