@@ -116,7 +116,7 @@ test: ## Run every module's tests, each once: with the race detector, but those 
 	@tools/ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
 
 .PHONY: check
-check: ## What takes longer than make test: long tests, storms, searches; and what needs a browser, servers and proxies, which it installs: 9 minutes
+check: ## What takes longer than make test: long tests, storms, searches; and what needs a browser, servers and proxies, which it installs: 13 minutes
 	@echo "make check: installs Chromium, Prometheus, Redis, etcd, nginx, HAProxy, and Node's and Python's gRPC, where they are missing"
 	@tools/ci/steps long examples browser storms grid search random ops interop redis
 
