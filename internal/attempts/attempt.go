@@ -112,7 +112,7 @@ func (c *Call) inTime(a *attempt) bool {
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	helped := r.Err != nil && !r.Again && r.isAnswer(is) && c.inTime(a)
 	long := c.ranLong(a, r, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, local: r.LocalError, err: r.forBreaker()}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: long, helped: helped, local: r.LocalError, err: r.judged()}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -205,7 +205,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 
 // lost records the end of an attempt after another one has won.
 func (c *Call) lost(a *attempt, r *Result, now Now) {
-	err := r.forBreaker()
+	err := r.judged()
 	if r.ContextEnded {
 		switch {
 		case c.reportHung(a, r, now.At):
@@ -219,7 +219,7 @@ func (c *Call) lost(a *attempt, r *Result, now Now) {
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
 func (c *Call) leftover(a *attempt, r *Result, now Now) {
-	err := r.forBreaker()
+	err := r.judged()
 	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}

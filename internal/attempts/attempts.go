@@ -148,8 +148,8 @@ type Result struct {
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
 
-// forBreaker returns the error that a breaker is told: a reply may tell a failure, and an error may only say "not yet".
-func (r *Result) forBreaker() error {
+// judged returns the error by what it means: a reply may tell a failure, and an error may only say "not yet".
+func (r *Result) judged() error {
 	switch {
 	case r.FailsOK():
 		return errFailedReply

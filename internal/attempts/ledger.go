@@ -48,10 +48,10 @@ type settlement struct {
 	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
 	helped   bool  // it was answered in time: with OK, or an error that speaks of the request
 	local    bool  // err says nothing of the server
-	err      error // the result
+	err      error // the result's, as judged
 }
 
-// forBreaker returns the result as a breaker is told it.
+// forBreaker returns the error that a breaker is told.
 func (s settlement) forBreaker() error {
 	if s.local && s.err != nil {
 		return &localError{s.err}
