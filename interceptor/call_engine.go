@@ -157,8 +157,8 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 
 const waitedForStream = "stream"
 
-// shortestWait is a time in which an attempt that has got no stream may have waited for nothing, but for a free processor: its context was
-// over before.
+// shortestWait is how long an attempt must have taken to count as one that waited for a stream. The context of a faster one was probably
+// over before it began: gRPC says the same of both.
 const shortestWait = 10 * time.Millisecond
 
 // waitNames are texts of Error.WaitedFor.

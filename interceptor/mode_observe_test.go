@@ -147,7 +147,7 @@ func TestObserve_StreamsWaitForNobody(t *testing.T) {
 	}
 }
 
-// What was due before headers came, or before the deadline, is told when they come.
+// A hedge falls due while Header waits. Observers hear of it when the headers come, or at the deadline.
 func TestObserve_StreamsTellLate(t *testing.T) {
 	for name, row := range map[string]struct {
 		headers time.Duration
@@ -174,7 +174,7 @@ func TestObserve_StreamsTellLate(t *testing.T) {
 	}
 }
 
-// What was due is told though the stream's connection takes no other calls by then, as that of a server that shuts down.
+// Observers also hear of a hedge that fell due if the server has begun to shut down meanwhile: its connection takes no further calls.
 func TestObserve_StreamOutlivesConnection(t *testing.T) {
 	play(t, observed(hedged()), func(t *testing.T, s scene) {
 		s.conn = speaking(t, s.retrier, func(f *http2.Framer, frame http2.Frame) {

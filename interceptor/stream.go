@@ -341,7 +341,8 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 // awaitHeaders waits for headers, and commits the stream to their attempt. It returns that, or nil if the call is over without an answer.
 func (s *stream) awaitHeaders() *streamAttempt {
 	s.lock()
-	switch watched := s.beginWait(); {
+	watched := s.beginWait()
+	switch {
 	case !watched:
 		s.mu.Unlock()
 	case s.entry.mode == policy.ModeEnforce:

@@ -63,7 +63,8 @@ func (s *outages) join(target string, end func(key string, o *outage)) (o *outag
 		s.targets = map[string]*outage{}
 	}
 	key := s.key(target)
-	if o = s.targets[key]; o != nil {
+	o = s.targets[key]
+	if o != nil {
 		o.quiet.Reset(outageQuiet)
 		return o, false
 	}

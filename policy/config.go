@@ -15,8 +15,8 @@ import (
 )
 
 // Config is a policy file as a Go value, for [New]. Its fields are named as the file's keys, with a capital letter, and mean the same:
-// proto/stagger/policy/v1/README.md describes each key. A field that is zero is left out of the file, so it has the key's default. Keys for which zero means
-// something else than the default are pointers: new(0.0) is zero, and nil the default.
+// proto/stagger/policy/v1/README.md describes each key. A field that is zero is left out of the file, so it has the key's default. Keys for
+// which zero means something else are pointers: nil is the default, and new(0.0) is zero.
 //
 // A file can say a few things that a Config can't: loadBalancingPolicy, healthCheckConfig and connectionScaling at its top, and
 // perAttemptRecvTimeout, for which a Config has PerAttemptTimeout and OnAttemptTimeout.

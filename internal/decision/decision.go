@@ -64,7 +64,7 @@ type Situation struct {
 
 	// The call.
 	Attempts    int    // sent since the start, or since a resumed stream last received a message
-	MaxAttempts int    // of attempts, including the first
+	MaxAttempts int    // including the first
 	Committed   Commit // why the application holds on to the attempt; CommitNone if it does not
 	Stopped     bool   // the server has forbidden further attempts
 	Safe        bool   // the method is idempotent

@@ -103,7 +103,8 @@ func playHerd(t *testing.T, config policy.Config, seed uint64) (p play) {
 	return p
 }
 
-// herdKinds are the policies that the herd is played with. Those with a first wait in their names wait for 50 ms on average before the first retry, as FULL does.
+// herdKinds are the policies that the herd is played with. Those with a first wait in their names wait for 50 ms on average before the first
+// retry, as FULL does.
 var herdKinds = []struct {
 	name  string
 	retry policy.RetryPolicy

@@ -28,8 +28,9 @@ import (
 const scope = "github.com/stagger-go/stagger/observe/otelstagger"
 
 // WithMetrics records a Retrier's metrics with a provider: calls that run and that have ended, decisions about failed attempts, retries
-// and hedges of calls, waiting calls, balances, and the current policies. README.md lists instruments and
-// labels, which are gRPC's own where gRPC has one: grpc.method, grpc.target and grpc.status. Of a call that succeeds at the first attempt, only its end is counted. Gauges are read when metrics are collected.
+// and hedges of calls, waiting calls, balances, and the current policies. The README of this package lists instruments and labels, which are
+// gRPC's own where gRPC has one: grpc.method, grpc.target and grpc.status. Of a call that succeeds at the first attempt, only its end is
+// counted. Gauges are read when metrics are collected.
 //
 // Two Retriers with one provider need different [Attributes]. The provider does not keep a Retrier alive, and stops reading
 // one that the program has dropped.
