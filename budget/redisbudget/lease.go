@@ -62,7 +62,7 @@ type lease struct {
 	lacks    int64     // the amount that the pool did not have
 	clients  float64   // the pool's last count; 0: unknown
 	away     bool      // the last request has failed
-	share    int64     // this process's unspent share, while the pool is away
+	share    int64     // this process's unspent share, while the pool can't be reached
 	shareAt  time.Time
 	ended    bool // for good
 }

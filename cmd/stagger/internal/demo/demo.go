@@ -102,7 +102,7 @@ func playDay(ctx context.Context, set *policy.Set, seed uint64) (*sim.Result, er
 }
 
 const about = `Five kinds of clients make the same calls in virtual time (seed %d). They have run
-for a minute when the day's troubles begin; a request takes 15 ms, one of a
+for a minute when the first failure begins; a request takes 15 ms, one of a
 hundred more than 80 ms; a call's deadline is 2 s.
 
   no retries      one attempt a call
@@ -113,7 +113,7 @@ hundred more than 80 ms; a call's deadline is 2 s.
 
 `
 
-const troublesNote = `rolling restart: each of four backends is down for 2 s in turn. one fails: it refuses
+const failuresNote = `rolling restart: each of four backends is down for 2 s in turn. one fails: it refuses
 all requests for 20 s. one hangs: it never responds. outage: all four fail for 10 s.
 chain: service A calls B, B calls C, and C fails for 10 s. payment: CreateOrder, which
 isn't declared idempotent, over the whole day; what the others send twice may be paid
@@ -127,7 +127,7 @@ func showDay(ctx context.Context, set *policy.Set, seed uint64, all bool, out io
 		return err
 	}
 	printf(out, about, r.Seed)
-	t := report.Table{Title: "Six troubles, five clients", Columns: []string{
+	t := report.Table{Title: "Six failures, five clients", Columns: []string{
 		"client", "rolling restart:\nsuccess %", "one fails:\nsuccess %", "one hangs:\nsuccess %",
 		"outage: requests\nfor each call", "chain: requests\nat C for each call", "requests for\neach payment",
 	}}
@@ -140,7 +140,7 @@ func showDay(ctx context.Context, set *policy.Set, seed uint64, all bool, out io
 			fmt.Sprintf("%.2f", run.Fleets[payments].PerCall),
 		})
 	}
-	printf(out, "%s\n%s", terminal.Table(t, terminal.StyleOf(out), stagger), troublesNote)
+	printf(out, "%s\n%s", terminal.Table(t, terminal.StyleOf(out), stagger), failuresNote)
 	if all {
 		printf(out, "\n")
 		simulate.Write(out, terminal.StyleOf(out), r)
