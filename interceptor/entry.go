@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"cmp"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,11 @@ func (r *Retrier) entry(cc *grpc.ClientConn, target, method string, callers *pol
 	if cc != nil {
 		key.target = cc.Target()
 	}
+	if callers == nil {
+		if e := r.findRecent(key); e != nil {
+			return e
+		}
+	}
 	m := r.methods.Find(key)
 	if m == nil {
 		m = r.newRecord(key, cc)
@@ -64,7 +70,48 @@ func (r *Retrier) entry(cc *grpc.ClientConn, target, method string, callers *pol
 		e = r.newEntry(m, method, callers, now)
 		m.storeEntry(e)
 	}
+	if callers == nil {
+		r.addRecent(key, e)
+	}
 	return e
+}
+
+// recentEntries are entries of one generation. Most calls find theirs here, with one lookup in a map that never changes: who adds an entry
+// makes a copy.
+type recentEntries struct {
+	generation uint64
+	of         map[methodKey]*entry
+}
+
+// mostRecent bounds the recent entries: calls of further methods find theirs in the table.
+const mostRecent = 256
+
+// findRecent returns the recent entry of a method, or nil, and notes the method's use.
+func (r *Retrier) findRecent(key methodKey) *entry {
+	recent := r.recent.Load()
+	if recent == nil || recent.generation != r.generation.Load() {
+		return nil
+	}
+	e := recent.of[key]
+	if e != nil {
+		r.methods.Touch(e.record)
+	}
+	return e
+}
+
+// addRecent adds an entry to the recent ones, if there is room. Of two calls that do so at once, one adds nothing.
+func (r *Retrier) addRecent(key methodKey, e *entry) {
+	before := r.recent.Load()
+	var known map[methodKey]*entry
+	if before != nil && before.generation == e.generation {
+		known = before.of
+	}
+	if len(known) >= mostRecent || e.name == longName {
+		return
+	}
+	after := &recentEntries{e.generation, map[methodKey]*entry{key: e}}
+	maps.Copy(after.of, known)
+	r.recent.CompareAndSwap(before, after)
 }
 
 func (r *Retrier) newEntry(m *record, method string, callers *policy.Policy, now time.Duration) *entry {
@@ -187,6 +234,7 @@ func (m *record) storeEntry(e *entry) {
 
 // dropEntries drops the entries of all methods. So old rules don't stay in memory for methods without further calls.
 func (r *Retrier) dropEntries() {
+	r.recent.Store(nil)
 	for _, m := range r.methods.All() {
 		m.entries.Store(nil)
 	}

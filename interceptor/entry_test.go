@@ -4,12 +4,17 @@
 package interceptor
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/policyfile/compiled"
+	"github.com/stagger-go/stagger/internal/policyfile/spec"
+	"github.com/stagger-go/stagger/internal/testkit"
 )
 
 // A target is forgotten when none of its calls waits.
@@ -26,6 +31,40 @@ func TestWaitLimit_Targets(t *testing.T) {
 	}
 	if len(l.targets) != 1 || l.targets["waits"] != 1 {
 		t.Errorf("%v; want the target that waits", l.targets)
+	}
+}
+
+// Calls of many methods, or with long names, don't make the map grow in which most calls find their entry.
+func TestRecentEntries_Bounded(t *testing.T) {
+	t.Parallel()
+	r := testkit.Must(New(testkit.Must(compiled.NewSet(spec.Config{}))(t)))(t)
+	for _, method := range []string{"/a.B/M0", "/a.B/" + strings.Repeat("M", longestName)} {
+		r.entry(nil, "", method, nil, 0)
+		if n := len(r.recent.Load().of); n != 1 {
+			t.Errorf("%d recent entries after a call of %.10s; want one", n, method)
+		}
+	}
+	for i := range 2 * mostRecent {
+		method := fmt.Sprint("/a.B/M", i)
+		if e := r.entry(nil, "", method, nil, 0); e.name != method || r.entry(nil, "", method, nil, 0) != e {
+			t.Fatalf("%s has the entry of %s, or another one with each call", method, e.name)
+		}
+	}
+	if n := len(r.recent.Load().of); n != mostRecent {
+		t.Errorf("%d recent entries; want %d", n, mostRecent)
+	}
+}
+
+// A call whose entry isn't among the recent ones finds it without a copy of these.
+func TestRecentEntries_Allocations(t *testing.T) {
+	r := testkit.Must(New(testkit.Must(compiled.NewSet(spec.Config{}))(t)))(t)
+	method := ""
+	for i := range mostRecent + 1 {
+		method = fmt.Sprint("/a.B/M", i)
+		r.entry(nil, "", method, nil, 0)
+	}
+	if n := testing.AllocsPerRun(100, func() { r.entry(nil, "", method, nil, 0) }); n > 0 {
+		t.Errorf("%v allocations; want none", n)
 	}
 }
 

@@ -115,6 +115,7 @@ type Retrier struct {
 
 	// What calls share.
 	methods   accounts.Table[methodKey, *record]
+	recent    atomic.Pointer[recentEntries] // nil: none
 	budgets   accounts.Budgets
 	waitLimit waitLimit
 	outages   outages

@@ -65,6 +65,25 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
+// A switch holds for all methods that calls have used.
+func TestSwitch_MethodsInUse(t *testing.T) {
+	play(t, both(""), func(t *testing.T, s scene) {
+		take := "/" + stock + "/Take"
+		s.On("*", down())
+		for i, to := range []policy.Mode{policy.ModeOff, policy.ModeEnforce, policy.ModeOff} {
+			testkit.NoError(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: to}))
+			for _, method := range []string{get, take} {
+				before := s.Count(method)
+				_, _ = s.call(t.Context(), method)
+				if got, want := s.Count(method)-before, []int{1, 4, 1}[i]; got != want {
+					t.Errorf("mode %q, %s: %d attempts; want %d", to, method, got, want)
+				}
+				time.Sleep(time.Hour) // the bucket fills
+			}
+		}
+	})
+}
+
 // A call that waits ends when its service is switched off, and only then.
 func TestSwitch_CallsThatWait(t *testing.T) {
 	for service, want := range map[string]policy.Reason{orders: policy.ReasonModeOff, stock: policy.ReasonAttemptsExhausted} {

@@ -54,14 +54,14 @@ func (empty) State(time.Time) budget.State { return budget.State{} }
 
 // Observe implements [budget.Budget].
 func (b *Balance) Observe(now time.Time, e budget.Event) {
-	b.of.Table.touch(b)
+	b.of.Table.Touch(b)
 	b.Budget.Observe(now, e)
 }
 
 // Allow implements [budget.Budget]. It counts the permits. A call that waits asks often, so only a No counts as refused, and none to a call
 // that has waited for a connection, which is sent after all.
 func (b *Balance) Allow(now time.Time, c budget.Cause) (a budget.Answer, ended func(time.Time, budget.End)) {
-	b.of.Table.touch(b)
+	b.of.Table.Touch(b)
 	b.out.Add(1)
 	defer func() {
 		if a != budget.Yes {

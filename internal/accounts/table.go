@@ -39,13 +39,13 @@ func (t *Table[K, V]) Find(key K) (value V) {
 	found, ok := t.values.Load(key)
 	if ok {
 		value, _ = found.(V)
-		t.touch(value)
+		t.Touch(value)
 	}
 	return value
 }
 
-// touch notes the use of a value.
-func (t *Table[K, V]) touch(value V) {
+// Touch notes the use of a value that Find has returned before.
+func (t *Table[K, V]) Touch(value V) {
 	now, at := t.clock.Load(), &value.lastUse().at
 	if at.Load() != now {
 		at.Store(now)
@@ -60,7 +60,7 @@ func (t *Table[K, V]) Insert(key K, value V) (current V, left []V) {
 	found, ok := t.values.Load(key)
 	if ok {
 		current, _ = found.(V)
-		t.touch(current)
+		t.Touch(current)
 		return current, nil
 	}
 	if t.n >= t.Most {

@@ -97,7 +97,7 @@ func TestTable_Concurrent(t *testing.T) {
 					t.Errorf("%d under %d", found.n, key)
 				}
 				there, _ := kept.Insert(key, &item{n: key})
-				kept.touch(there)
+				kept.Touch(there)
 				if n%7 == 0 {
 					kept.remove(key)
 				}
