@@ -274,27 +274,11 @@ func (r *Retrier) Close() {
 // active for a method, which [Retrier.DialOptions] prevents, attempts multiply; the Retrier warns once per method. They may also multiply
 // at the targets of an xDS server (xds:, google-c2p:), whose policies a Retrier can't read. If gRPC may retry, no attempt counts as unsent.
 func (r *Retrier) Unary() grpc.UnaryClientInterceptor {
-	call := r.unary(grpcMayRetry)
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
-	) error {
-		if !r.made() {
-			return invoke(ctx, method, req, reply, cc, opts...)
-		}
-		return call(ctx, method, req, reply, cc, invoke, opts...)
-	}
+	return r.unary(grpcMayRetry)
 }
 
 // Stream returns only the interceptor for streams of all kinds, as [Retrier.Unary] does for unary
 // calls.
 func (r *Retrier) Stream() grpc.StreamClientInterceptor {
-	call := r.stream(grpcMayRetry)
-	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
-		open grpc.Streamer, opts ...grpc.CallOption,
-	) (grpc.ClientStream, error) {
-		if !r.made() {
-			return open(ctx, desc, cc, method, opts...)
-		}
-		return call(ctx, desc, cc, method, open, opts...)
-	}
+	return r.stream(grpcMayRetry)
 }

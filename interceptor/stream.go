@@ -79,6 +79,9 @@ func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (made grpc.ClientStream, err error) {
+		if !r.made() {
+			return open(ctx, desc, cc, method, opts...)
+		}
 		var c call
 		c.retrier, c.cc, c.method, c.grpcRetries = r, cc, method, retries
 		options := newAttemptOptions(r.observers.Load().ofCalls)

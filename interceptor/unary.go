@@ -26,6 +26,9 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
+		if !r.made() {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
 		var u unary
 		u.retrier, u.cc, u.method, u.grpcRetries = r, cc, method, retries
 		u.request, u.reply, u.invoke = req, reply, invoke
