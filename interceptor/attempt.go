@@ -43,15 +43,9 @@ func (a *attempt) endContext() {
 	}
 }
 
-// firstAttempt returns the first attempt of the call, with these options.
-func (c *call) firstAttempt(options *attemptOptions, at time.Duration) attempt {
-	return attempt{
-		attemptOptions: options,
-		number:         1,
-		began:          at,
-		ctx:            c.ctx,
-		options:        c.options.forAttempt(options),
-	}
+// firstAttempt returns the first attempt of the call. passed are its options as gRPC gets them.
+func (c *call) firstAttempt(options *attemptOptions, passed []grpc.CallOption) attempt {
+	return attempt{attemptOptions: options, number: 1, began: c.start, ctx: c.ctx, options: passed}
 }
 
 // laterAttempt returns attempt n of the call, which the engine sends.

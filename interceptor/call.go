@@ -17,7 +17,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/evidence"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -204,10 +203,11 @@ func (c *call) asksGates() bool { return c.entry.gate != nil || c.retrier.breake
 // target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.entry.target }
 
-// recordSuccess tells method and budget of a call that has succeeded at once: with its first attempt, and without the engine.
-func (c *call) recordSuccess(a *attempt) {
+// recordSuccess tells method and budget of a call that has succeeded at once: with its first attempt, whose options o are, and without the
+// engine.
+func (c *call) recordSuccess(o *attemptOptions) {
 	c.noteSucceeded(&atOnce)
-	if c.originOf(a, codes.OK) != decision.FromServer {
+	if c.cc != nil && (!o.ended() || o.untouched()) { // an inner interceptor has answered
 		return
 	}
 	if c.entry.responses != nil {

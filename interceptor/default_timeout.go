@@ -29,18 +29,22 @@ func (r *Retrier) defaultTimeoutBy(of *rules) time.Duration {
 	return cmp.Or(of.set.Compiled().DefaultTimeout, r.defaultTimeout)
 }
 
-// setDefaultTimeout gives a call that has no deadline the default timeout. Without a default, it counts the call, if
-// that has a policy, and warns of the method: a server that hangs would keep the call for ever.
+// setDefaultTimeout gives a call that has no deadline the default timeout, if there is one.
 func (u *unary) setDefaultTimeout() {
-	if _, limited := u.ctx.Deadline(); limited {
+	timeout := u.entry.defaultTimeout
+	if timeout == 0 {
+		u.noteNoDeadline()
 		return
 	}
-	if timeout := u.entry.defaultTimeout; timeout > 0 { // it counts from the call's start
+	if _, limited := u.ctx.Deadline(); !limited { // the timeout counts from the call's start
 		u.flags |= byDefaultTimeout
 		u.ctx, u.cancel = context.WithTimeout(u.ctx, timeout-(clock.Now()-u.start))
-		return
 	}
-	if u.entry.policy.MaxAttempts() > 1 {
+}
+
+// noteNoDeadline counts a call that has a policy and no deadline, and warns of the method: a server that hangs would keep the call for ever.
+func (u *unary) noteNoDeadline() {
+	if _, limited := u.ctx.Deadline(); !limited && u.entry.policy.MaxAttempts() > 1 {
 		u.retrier.withoutDeadline.Add(1)
 		if warned := &u.entry.warnedNoDeadline; !warned.Load() && warned.CompareAndSwap(false, true) {
 			u.retrier.warnOnce(&noDeadline, u.entry.name, u.entry.name)

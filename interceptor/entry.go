@@ -40,6 +40,7 @@ type entry struct {
 	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or its name is too long
 	slots     targetSlots     // for calls that wait between attempts
 	gate      admitting.Gate  // admission; nil: not asked
+	plain     bool            // its calls need nothing before their first attempt, unless their options ask for it
 
 	defaultTimeout time.Duration // of unary calls without a deadline; 0: none
 	codec          codecKind     // of a call without an option for a codec
@@ -138,6 +139,9 @@ func (r *Retrier) newEntry(m *record, method string, callers *policy.Policy, now
 		}
 	}
 	e.settings = grpcSettingsOf(p)
+	// No time, key or record of backends in the context, no copy of a message, and nobody's permission.
+	e.plain = p.Timeout() == 0 && e.defaultTimeout == 0 && e.declares.IdempotencyKey() == "" && of.elsewhere == nil &&
+		e.codec == codecOfGRPC && r.repeats == nil && !p.Watched() && e.gate == nil && r.breaker == nil
 	if e.mode != policy.ModeOff {
 		r.warnOfUnknownBudget(of, p)
 	}

@@ -90,6 +90,18 @@ var unseen = map[string]func(t *testing.T, s scene) error{
 		_, err := s.caching(t).call(cached(t.Context()), get)
 		return err
 	},
+	"an answer of a cache, after gRPC has reached nobody": func(t *testing.T, s scene) error {
+		t.Helper()
+		s.conn = over(t, s.retrier, nil, grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			return nil, errors.New("nobody listens")
+		}), grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				_ = invoke(ctx, method, req, reply, cc, opts...)
+				return nil
+			}))
+		_, err := s.call(t.Context(), get)
+		return err
+	},
 	"a stream of an inner interceptor": func(t *testing.T, s scene) error {
 		t.Helper()
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(

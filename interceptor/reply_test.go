@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -78,6 +80,33 @@ func TestReply_Kept(t *testing.T) {
 			})
 		})
 	}
+}
+
+// So it is if the program has replaced gRPC's codec for all calls. A function has no messages.
+func TestReply_Kept_ReplacedCodec(t *testing.T) { // not parallel: the codec is that of all calls
+	grpcs := encoding.GetCodecV2(encodingproto.Name)
+	encoding.RegisterCodecV2(struct{ encoding.CodecV2 }{grpcs})
+	defer encoding.RegisterCodecV2(grpcs)
+	synctest.Test(t, func(t *testing.T) {
+		reply := wrapperspb.String("mine")
+		_ = mustNew(t, mustSet(t, config(plain())), quiet).Unary()(t.Context(), get, wrapperspb.String("7"), reply, nil,
+			func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+				m := reply.(*wrapperspb.StringValue)
+				if m.GetValue() != "mine" {
+					t.Errorf("an attempt finds %q; want the caller's", m.GetValue())
+				}
+				m.Value += " and theirs"
+				return status.Error(codes.Unavailable, "")
+			})
+		attempts := 0
+		_ = mustNew(t, mustSet(t, config(plain())), quiet).Do(t.Context(), get, func(context.Context) error {
+			attempts++
+			return status.Error(codes.Unavailable, "")
+		})
+		if attempts != 4 {
+			t.Errorf("%d attempts of a function; want 4", attempts)
+		}
+	})
 }
 
 // resettable is a message of an older generator.

@@ -137,7 +137,7 @@ func (s *stream) begin(options *attemptOptions) {
 		s.conclude(nil)
 		return
 	}
-	s.add(s.firstAttempt(options, s.start))
+	s.add(s.firstAttempt(options, s.options.forAttempt(options)))
 	ended, err := s.replay(s.newest)
 	if ended {
 		s.attemptEnded(s.newest, err, false)

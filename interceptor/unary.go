@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
@@ -32,13 +33,17 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 		var u unary
 		u.retrier, u.cc, u.method, u.grpcRetries = r, cc, method, retries
 		u.request, u.reply, u.invoke = req, reply, invoke
+		u.ctx, u.inSequence = ctx, true
 		options := newAttemptOptions(r.observers.Load().ofCalls)
 		u.readRequest("", opts, options)
 		if u.flags&disabled != 0 {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
+		if u.isPlain() {
+			u.noteNoDeadline()
+			return u.runFirst(options)
+		}
 		u.notifyStart(ctx)
-		u.inSequence = true
 		if u.options.maxAttempts > 1 {
 			u.keepMessages()
 		}
@@ -53,6 +58,12 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 		}
 		return err
 	}
+}
+
+// isPlain reports whether the call needs nothing before its first attempt. Most calls are plain.
+func (u *unary) isPlain() bool {
+	_, ofProtobuf := u.reply.(proto.Message) // else a failed attempt may leave something in it
+	return u.entry.plain && ofProtobuf && !u.options.codec && u.flags&keyed == 0 && !u.retrier.observers.Load().starts
 }
 
 // run makes the call. options are for its first attempt.
@@ -106,18 +117,24 @@ func (u *unary) slowAt() time.Duration {
 	return u.start + after
 }
 
-// runFirst makes the first attempt without the engine. If the attempt succeeds, the call is over.
+// runFirst makes the first attempt without the engine. If the attempt succeeds, the call is over. What a success needs only for its caller's
+// options or for observers is made after it.
 func (u *unary) runFirst(options *attemptOptions) error {
-	a := u.firstAttempt(options, u.start)
-	err := u.try(&a)
+	passed := u.options.forAttempt(options)
+	err := u.invoke(u.ctx, u.method, u.request, u.reply, u.cc, passed...)
 	observers := u.retrier.observers.Load()
-	if err != nil || u.retrier.classifier != nil {
-		return u.runOn(a, err)
+	succeeded := err == nil && u.retrier.classifier == nil
+	if succeeded {
+		u.recordSuccess(options)
+		if u.options.targets == noTargets && !observers.ofCalls {
+			return nil
+		}
 	}
-	u.recordSuccess(&a)
-	u.takeReply(&a)
-	if u.options.targets == noTargets && !observers.ofCalls {
-		return nil
+	a := u.firstAttempt(options, passed)
+	a.reply = u.reply
+	a.noteReport()
+	if !succeeded {
+		return u.runOn(a, err)
 	}
 	if observers.ofCalls {
 		u.noteSlowSuccess(&a)
@@ -148,7 +165,7 @@ func (u *unary) runAsked(options *attemptOptions) error {
 	if step.Over {
 		return decided.finish(&unreported)
 	}
-	first := decided.firstAttempt(options, u.start)
+	first := decided.firstAttempt(options, decided.options.forAttempt(options))
 	return decided.withoutDriver(&first, decided.try(&first))
 }
 
@@ -234,7 +251,7 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	if step.Over {
 		return nil
 	}
-	d.first = d.firstAttempt(options, d.start)
+	d.first = d.firstAttempt(options, d.options.forAttempt(options))
 	a := &d.first
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	d.driver.schedule(&step, d.start)
@@ -271,7 +288,7 @@ func (d *drivenUnary) succeedsAtOnce(a *attempt) bool {
 	if d.driver.timer == nil || !d.driver.timer.Stop() {
 		return false // its goroutine has started
 	}
-	d.recordSuccess(a)
+	d.recordSuccess(a.attemptOptions)
 	if observers.ofCalls {
 		d.noteSlowSuccess(a)
 	}
