@@ -237,6 +237,9 @@ func (a *attemptOptions) untouched() bool {
 	return untouched
 }
 
+// answered reports whether a server has answered: gRPC has ended the attempt, so that it no longer writes the trailer, and there was a stream.
+func (a *attemptOptions) answered() bool { return a.ended() && !a.untouched() }
+
 // received returns the trailer; nil if there was no stream.
 func (a *attemptOptions) received() metadata.MD {
 	if a.untouched() {

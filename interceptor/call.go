@@ -207,7 +207,7 @@ func (c *call) target() string { return c.entry.target }
 // engine.
 func (c *call) recordSuccess(o *attemptOptions) {
 	c.noteSucceeded(&atOnce)
-	if c.cc != nil && (!o.ended() || o.untouched()) { // an inner interceptor has answered
+	if c.cc != nil && !o.answered() { // an inner interceptor has made the response
 		return
 	}
 	if c.entry.responses != nil {

@@ -40,14 +40,14 @@ type entry struct {
 	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or its name is too long
 	slots     targetSlots     // for calls that wait between attempts
 	gate      admitting.Gate  // admission; nil: not asked
-	plain     bool            // its calls need nothing before their first attempt, unless their options ask for it
+	plain     bool            // its calls need nothing before their first attempt; see unary.isPlain
 
 	defaultTimeout time.Duration // of unary calls without a deadline; 0: none
 	codec          codecKind     // of a call without an option for a codec
 }
 
-// stale reports whether a call that begins now needs a new entry: rules or switches have changed, or a balance has left the
-// table, perhaps its own.
+// stale reports whether a call that begins now needs a new entry: rules or switches have changed, or a balance or record has left its
+// table, perhaps the entry's own.
 func (e *entry) stale(r *Retrier) bool { return e.generation != r.generation.Load() }
 
 // entry returns the entry for a call that begins now. target is that of a call without a connection. callers is the policy that the caller
@@ -58,65 +58,65 @@ func (r *Retrier) entry(cc *grpc.ClientConn, target, method string, callers *pol
 		key.target = cc.Target()
 	}
 	if callers == nil {
-		if e := r.findRecent(key); e != nil {
+		if e := r.findCurrent(key); e != nil {
 			return e
 		}
 	}
+	generation := r.generation.Load() // before all that changes with it
 	m := r.methods.Find(key)
 	if m == nil {
 		m = r.newRecord(key, cc)
 	}
 	e := m.entryWith(callers)
 	if e == nil || e.stale(r) {
-		e = r.newEntry(m, method, callers, now)
+		e = r.newEntry(m, generation, method, callers, now)
 		m.storeEntry(e)
 	}
 	if callers == nil {
-		r.addRecent(key, e)
+		r.addCurrent(key, e)
 	}
 	return e
 }
 
-// recentEntries are entries of one generation. Most calls find theirs here, with one lookup in a map that never changes: who adds an entry
-// makes a copy.
-type recentEntries struct {
+// currentEntries are the first entries of one generation. Most calls find theirs here, with one lookup in a map that never changes: who adds
+// an entry makes a copy.
+type currentEntries struct {
 	generation uint64
 	of         map[methodKey]*entry
 }
 
-// mostRecent bounds the recent entries: calls of further methods find theirs in the table.
-const mostRecent = 256
+// mostCurrent bounds the current entries: calls of further methods find theirs in the table.
+const mostCurrent = 256
 
-// findRecent returns the recent entry of a method, or nil, and notes the method's use.
-func (r *Retrier) findRecent(key methodKey) *entry {
-	recent := r.recent.Load()
-	if recent == nil || recent.generation != r.generation.Load() {
+// findCurrent returns the current entry of a method, or nil, and notes the method's use.
+func (r *Retrier) findCurrent(key methodKey) *entry {
+	current := r.current.Load()
+	if current == nil || current.generation != r.generation.Load() {
 		return nil
 	}
-	e := recent.of[key]
+	e := current.of[key]
 	if e != nil {
 		r.methods.Touch(e.record)
 	}
 	return e
 }
 
-// addRecent adds an entry to the recent ones, if there is room. Of two calls that do so at once, one adds nothing.
-func (r *Retrier) addRecent(key methodKey, e *entry) {
-	before := r.recent.Load()
+// addCurrent adds an entry to the current ones, if there is room. Of two calls that do so at once, one adds nothing.
+func (r *Retrier) addCurrent(key methodKey, e *entry) {
+	before := r.current.Load()
 	var known map[methodKey]*entry
 	if before != nil && before.generation == e.generation {
 		known = before.of
 	}
-	if len(known) >= mostRecent || e.name == longName {
+	if len(known) >= mostCurrent || e.name == longName {
 		return
 	}
-	after := &recentEntries{e.generation, map[methodKey]*entry{key: e}}
+	after := &currentEntries{e.generation, map[methodKey]*entry{key: e}}
 	maps.Copy(after.of, known)
-	r.recent.CompareAndSwap(before, after)
+	r.current.CompareAndSwap(before, after)
 }
 
-func (r *Retrier) newEntry(m *record, method string, callers *policy.Policy, now time.Duration) *entry {
-	generation := r.generation.Load() // before all that changes with it
+func (r *Retrier) newEntry(m *record, generation uint64, method string, callers *policy.Policy, now time.Duration) *entry {
 	of := r.rules.Load()
 	e := &entry{
 		record: m, generation: generation, rules: of, callers: callers, policy: cmp.Or(callers, of.set.Lookup(method), r.single),
@@ -205,6 +205,7 @@ func (r *Retrier) newRecord(key methodKey, cc *grpc.ClientConn) *record {
 	made.method = evidence.NewMethod()
 	current, left := r.methods.Insert(key, made)
 	if len(left) > 0 {
+		r.generation.Add(1) // else current entries would keep records that have left
 		r.warnOnce(&fullTable, "", "", accounts.TableSize)
 	}
 	return current
@@ -238,7 +239,7 @@ func (m *record) storeEntry(e *entry) {
 
 // dropEntries drops the entries of all methods. So old rules don't stay in memory for methods without further calls.
 func (r *Retrier) dropEntries() {
-	r.recent.Store(nil)
+	r.current.Store(nil)
 	for _, m := range r.methods.All() {
 		m.entries.Store(nil)
 	}

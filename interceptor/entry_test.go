@@ -35,31 +35,49 @@ func TestWaitLimit_Targets(t *testing.T) {
 }
 
 // Calls of many methods, or with long names, don't make the map grow in which most calls find their entry.
-func TestRecentEntries_Bounded(t *testing.T) {
+func TestCurrentEntries_Bounded(t *testing.T) {
 	t.Parallel()
 	r := testkit.Must(New(testkit.Must(compiled.NewSet(spec.Config{}))(t)))(t)
 	for _, method := range []string{"/a.B/M0", "/a.B/" + strings.Repeat("M", longestName)} {
 		r.entry(nil, "", method, nil, 0)
-		if n := len(r.recent.Load().of); n != 1 {
-			t.Errorf("%d recent entries after a call of %.10s; want one", n, method)
+		if n := len(r.current.Load().of); n != 1 {
+			t.Errorf("%d current entries after a call of %.10s; want one", n, method)
 		}
 	}
-	for i := range 2 * mostRecent {
+	for i := range 2 * mostCurrent {
 		method := fmt.Sprint("/a.B/M", i)
 		if e := r.entry(nil, "", method, nil, 0); e.name != method || r.entry(nil, "", method, nil, 0) != e {
 			t.Fatalf("%s has the entry of %s, or another one with each call", method, e.name)
 		}
 	}
-	if n := len(r.recent.Load().of); n != mostRecent {
-		t.Errorf("%d recent entries; want %d", n, mostRecent)
+	if n := len(r.current.Load().of); n != mostCurrent {
+		t.Errorf("%d current entries; want %d", n, mostCurrent)
 	}
 }
 
-// A call whose entry isn't among the recent ones finds it without a copy of these.
-func TestRecentEntries_Allocations(t *testing.T) {
+// A method that has left the table for others is known again with its next call, and has one record.
+func TestCurrentEntries_ForgottenMethod(t *testing.T) {
+	r := testkit.Must(New(testkit.Must(compiled.NewSet(spec.Config{}))(t)))(t)
+	r.methods.Most = 8
+	own := testkit.Must(compiled.NewPolicy(spec.Policy{}))(t)
+	r.entry(nil, "", "/a.B/M", nil, 0)
+	for i := range 40 {
+		r.entry(nil, "", fmt.Sprint("/a.C/M", i), nil, 0)
+	}
+	if r.knowsService("a.B") {
+		t.Fatal("the method has not left the table")
+	}
+	e, withOwn := r.entry(nil, "", "/a.B/M", nil, 0), r.entry(nil, "", "/a.B/M", own, 0)
+	if !r.knowsService("a.B") || e.record != withOwn.record || r.entry(nil, "", "/a.B/M", nil, 0).record != e.record {
+		t.Error("the method is unknown, or has two records, each with its own evidence and admission")
+	}
+}
+
+// A call whose entry isn't among the current ones finds it without a copy of these.
+func TestCurrentEntries_Allocations(t *testing.T) {
 	r := testkit.Must(New(testkit.Must(compiled.NewSet(spec.Config{}))(t)))(t)
 	method := ""
-	for i := range mostRecent + 1 {
+	for i := range mostCurrent + 1 {
 		method = fmt.Sprint("/a.B/M", i)
 		r.entry(nil, "", method, nil, 0)
 	}

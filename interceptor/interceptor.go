@@ -86,7 +86,7 @@ import (
 //	 2. entry              (entry.go)         the policy, budget and evidence of a method at a target
 //	 3. call               (call.go)          one call: its context, options and entry
 //	 4. attempt            (attempt.go)       one attempt, and what gRPC reports of it
-//	 5. unary.run          (unary.go)         chooses how a unary call runs, and makes its first attempt
+//	 5. Retrier.unary      (unary.go)         chooses how a unary call runs; runFirst makes the first attempt of most
 //	 6. call.joinEngine    (call_engine.go)   starts the engine, package internal/attempts, after a failure
 //	 7. call.resultOf      (outcome.go)       turns an error into the engine's Result
 //	 8. call.reportEnd     (call_engine.go)   gives the Result to the engine, which returns a Step
@@ -102,7 +102,7 @@ import (
 type Retrier struct {
 	settings
 
-	generation atomic.Uint64 // counts the changes of what entries are made of: rules, switches, the balances in the table
+	generation atomic.Uint64 // counts the changes of what entries are made of: rules, switches, the balances and records in the tables
 
 	// What the policies and the switches allow now.
 	rules     atomic.Pointer[rules]
@@ -115,7 +115,7 @@ type Retrier struct {
 
 	// What calls share.
 	methods   accounts.Table[methodKey, *record]
-	recent    atomic.Pointer[recentEntries] // nil: none
+	current   atomic.Pointer[currentEntries] // nil: none
 	budgets   accounts.Budgets
 	waitLimit waitLimit
 	outages   outages

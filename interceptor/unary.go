@@ -33,13 +33,14 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 		var u unary
 		u.retrier, u.cc, u.method, u.grpcRetries = r, cc, method, retries
 		u.request, u.reply, u.invoke = req, reply, invoke
-		u.ctx, u.inSequence = ctx, true
+		u.inSequence = true
 		options := newAttemptOptions(r.observers.Load().ofCalls)
 		u.readRequest("", opts, options)
 		if u.flags&disabled != 0 {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		if u.isPlain() {
+			u.ctx = ctx
 			u.noteNoDeadline()
 			return u.runFirst(options)
 		}
@@ -62,7 +63,7 @@ func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 
 // isPlain reports whether the call needs nothing before its first attempt. Most calls are plain.
 func (u *unary) isPlain() bool {
-	_, ofProtobuf := u.reply.(proto.Message) // else a failed attempt may leave something in it
+	_, ofProtobuf := u.reply.(proto.Message) // else see keepReply
 	return u.entry.plain && ofProtobuf && !u.options.codec && u.flags&keyed == 0 && !u.retrier.observers.Load().starts
 }
 
@@ -117,18 +118,16 @@ func (u *unary) slowAt() time.Duration {
 	return u.start + after
 }
 
-// runFirst makes the first attempt without the engine. If the attempt succeeds, the call is over. What a success needs only for its caller's
-// options or for observers is made after it.
+// runFirst makes the first attempt without the engine. If the attempt succeeds, the call is over. Only failures, callers with targets and
+// observers need more of the attempt than its options.
 func (u *unary) runFirst(options *attemptOptions) error {
 	passed := u.options.forAttempt(options)
 	err := u.invoke(u.ctx, u.method, u.request, u.reply, u.cc, passed...)
 	observers := u.retrier.observers.Load()
 	succeeded := err == nil && u.retrier.classifier == nil
-	if succeeded {
+	if succeeded && u.options.targets == noTargets && !observers.ofCalls {
 		u.recordSuccess(options)
-		if u.options.targets == noTargets && !observers.ofCalls {
-			return nil
-		}
+		return nil
 	}
 	a := u.firstAttempt(options, passed)
 	a.reply = u.reply
@@ -136,6 +135,7 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	if !succeeded {
 		return u.runOn(a, err)
 	}
+	u.recordSuccess(options)
 	if observers.ofCalls {
 		u.noteSlowSuccess(&a)
 		u.notifyAttempt(&a, nil)

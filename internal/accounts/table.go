@@ -44,7 +44,7 @@ func (t *Table[K, V]) Find(key K) (value V) {
 	return value
 }
 
-// Touch notes the use of a value that Find has returned before.
+// Touch notes the use of a value that is in the table.
 func (t *Table[K, V]) Touch(value V) {
 	now, at := t.clock.Load(), &value.lastUse().at
 	if at.Load() != now {
