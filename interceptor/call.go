@@ -203,8 +203,7 @@ func (c *call) asksGates() bool { return c.entry.gate != nil || c.retrier.breake
 // target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.entry.target }
 
-// recordSuccess tells method and budget of a call that has succeeded at once: with its first attempt, whose options o are, and without the
-// engine.
+// recordSuccess tells method and budget of a call that has succeeded at once: without the engine, with its first attempt, whose options are o.
 func (c *call) recordSuccess(o *attemptOptions) {
 	c.noteSucceeded(&atOnce)
 	if c.cc != nil && !o.answered() { // an inner interceptor has made the response

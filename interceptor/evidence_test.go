@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -88,6 +89,20 @@ var unseen = map[string]func(t *testing.T, s scene) error{
 	"an answer of a cache": func(t *testing.T, s scene) error {
 		t.Helper()
 		_, err := s.caching(t).call(cached(t.Context()), get)
+		return err
+	},
+	"an answer of a cache, with a trailer": func(t *testing.T, s scene) error {
+		t.Helper()
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+			func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				for _, o := range opts {
+					if o, ok := o.(grpc.TrailerCallOption); ok {
+						*o.TrailerAddr = metadata.Pairs("cached", "yes")
+					}
+				}
+				return nil
+			}))...)
+		_, err := s.call(t.Context(), get)
 		return err
 	},
 	"an answer of a cache, after gRPC has reached nobody": func(t *testing.T, s scene) error {
